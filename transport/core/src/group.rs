@@ -1,0 +1,151 @@
+//! An ordered set of ranks that act together, and how its members lie on nodes.
+
+use std::sync::Arc;
+
+use crate::{Rank, Topology};
+
+/// The members of a communicator as one of them sees it; cheap to clone.
+///
+/// A member's *index* is its position in the group, from 0. Each node with members has a *leader*,
+/// its member of lowest index; only leaders speak to other nodes.
+#[derive(Clone, Debug)]
+pub struct Group {
+    inner: Arc<Inner>,
+    me: u32,
+}
+
+#[derive(Debug)]
+struct Inner {
+    members: Box<[Rank]>,
+    node_of: Box<[u32]>,
+    nodes: Box<[Box<[u32]>]>,
+}
+
+impl Group {
+    /// All ranks of the job, by rank.
+    pub fn world(topology: &Topology, me: Rank) -> Self {
+        let members: Vec<Rank> = (0..topology.size()).map(Rank).collect();
+        Self::new(topology, &members, me)
+    }
+
+    /// The given ranks, in the given order.
+    ///
+    /// # Panics
+    /// If `me` is not among them.
+    pub fn new(topology: &Topology, members: &[Rank], me: Rank) -> Self {
+        let labels: Vec<u32> = members.iter().map(|&rank| topology.node(rank)).collect();
+        let shape = Topology::from_nodes(&labels);
+        let node_of = (0..shape.size())
+            .map(|index| shape.node(Rank(index)))
+            .collect();
+        let nodes = (0..shape.nodes())
+            .map(|node| shape.ranks_of(node).iter().map(|index| index.0).collect())
+            .collect();
+        let me = members
+            .iter()
+            .position(|&rank| rank == me)
+            .expect("me is a member of the group");
+        let me = u32::try_from(me).expect("ranks are numbered by u32");
+        Self {
+            inner: Arc::new(Inner {
+                members: members.into(),
+                node_of,
+                nodes,
+            }),
+            me,
+        }
+    }
+
+    /// Number of members.
+    pub fn size(&self) -> u32 {
+        u32::try_from(self.inner.members.len()).expect("ranks are numbered by u32")
+    }
+
+    /// My index.
+    pub fn me(&self) -> u32 {
+        self.me
+    }
+
+    /// The rank of the member at `index`.
+    pub fn rank(&self, index: u32) -> Rank {
+        self.inner.members[index as usize]
+    }
+
+    /// All members by index.
+    pub fn members(&self) -> &[Rank] {
+        &self.inner.members
+    }
+
+    /// The index of a rank; `None` if it is no member.
+    pub fn index_of(&self, rank: Rank) -> Option<u32> {
+        let position = self
+            .inner
+            .members
+            .iter()
+            .position(|&member| member == rank)?;
+        u32::try_from(position).ok()
+    }
+
+    /// Number of nodes with members.
+    pub fn nodes(&self) -> u32 {
+        u32::try_from(self.inner.nodes.len()).expect("fewer nodes than ranks")
+    }
+
+    /// My node, counted among the nodes of the group in the order of their leaders.
+    pub fn my_node(&self) -> u32 {
+        self.node_of(self.me)
+    }
+
+    /// The node of the member at `index`.
+    pub fn node_of(&self, index: u32) -> u32 {
+        self.inner.node_of[index as usize]
+    }
+
+    /// The members on a node, as ascending indices; the first is the leader.
+    pub fn on_node(&self, node: u32) -> &[u32] {
+        &self.inner.nodes[node as usize]
+    }
+
+    /// The members on my node, as ascending indices; the first is the leader.
+    pub fn mates(&self) -> &[u32] {
+        self.on_node(self.my_node())
+    }
+
+    /// My position among [`mates`](Self::mates).
+    pub fn my_place(&self) -> u32 {
+        let place = self.mates().iter().position(|&index| index == self.me);
+        u32::try_from(place.expect("I am one of my mates")).expect("fewer mates than ranks")
+    }
+
+    /// The rank of a node's leader.
+    pub fn leader(&self, node: u32) -> Rank {
+        self.rank(self.on_node(node)[0])
+    }
+
+    /// Whether I lead my node.
+    pub fn leads(&self) -> bool {
+        self.mates()[0] == self.me
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leaders_are_the_lowest_indices_of_their_nodes() {
+        let topology = Topology::blocks(6, 2);
+        let members = [Rank(5), Rank(2), Rank(3), Rank(4)];
+
+        let group = Group::new(&topology, &members, Rank(3));
+
+        assert_eq!(group.me(), 2);
+        assert_eq!(group.nodes(), 2);
+        assert_eq!(group.leader(0), Rank(5));
+        assert_eq!(group.mates(), [1, 2]);
+        assert_eq!(group.my_place(), 1);
+        assert!(!group.leads());
+        assert_eq!(group.index_of(Rank(4)), Some(3));
+        assert_eq!(group.index_of(Rank(0)), None);
+    }
+}
