@@ -17,6 +17,9 @@ use crate::{
 /// How long one blocked sleep may last, so that deaths are noticed even if nobody wakes us.
 const SLEEP_SLICE: Nanos = Nanos::millis(10);
 
+/// Turns spun between two looks at the clock.
+const SPINS_PER_CLOCK: u32 = 1 << 14;
+
 /// A fabric and the protocols in progress on it.
 ///
 /// `Send` if the fabric is, and not shared: calls may come from different threads if the caller
@@ -213,6 +216,7 @@ impl<F: Fabric> Driver<F> {
         slot: Option<usize>,
     ) -> Result<Option<P::Output>, WaitError> {
         let mut began = None;
+        let mut spins = 0_u32;
         self.waiter.begin();
         loop {
             self.fabric.progress()?;
@@ -233,7 +237,13 @@ impl<F: Fabric> Driver<F> {
                 Nanos(0)
             };
             match self.waiter.turn(now) {
-                Turn::Spin => self.fabric.pause(Pause::Spin),
+                Turn::Spin => {
+                    self.fabric.pause(Pause::Spin);
+                    spins = spins.wrapping_add(1);
+                    if spins % SPINS_PER_CLOCK == 0 {
+                        self.check_deadline(running, &mut began, until)?;
+                    }
+                }
                 Turn::Yield => {
                     self.fabric.pause(Pause::Yield);
                     self.check_deadline(running, &mut began, until)?;
