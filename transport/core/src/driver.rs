@@ -240,7 +240,7 @@ impl<F: Fabric> Driver<F> {
                 Turn::Spin => {
                     self.fabric.pause(Pause::Spin);
                     spins = spins.wrapping_add(1);
-                    if spins % SPINS_PER_CLOCK == 0 {
+                    if spins.is_multiple_of(SPINS_PER_CLOCK) {
                         self.check_deadline(running, &mut began, until)?;
                     }
                 }
