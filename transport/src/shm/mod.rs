@@ -1,0 +1,1 @@
+//! The fabric of one node: a shared memory segment that every rank maps.
