@@ -1,1 +1,21 @@
-//! Placeholder.
+//! MUSIC without a machine: `.music` files, time, routing, and the coupled runtime.
+//!
+//! A coupled simulation is described by a file ([`Job`]): applications, their ranks, and
+//! connections between ports. From it, from the tick of each application and from what each port
+//! asks, [`negotiate`](negotiate::negotiate) gives every connection a [`Schedule`]: which exchange
+//! is sent and taken in which tick. Both sides compute the same one, so nothing is agreed while
+//! running and two runs deliver alike.
+//!
+//! Nothing here names a socket, a thread, a clock, a file or the environment: text comes in,
+//! decisions and bytes go out, and whatever has to be moved is moved through a
+//! [`Fabric`](transport_core::Fabric).
+
+#![forbid(unsafe_code)]
+
+pub mod diagnostic;
+pub mod schedule;
+pub mod time;
+
+pub use diagnostic::{Diagnostic, Diagnostics, Location, Severity};
+pub use schedule::Schedule;
+pub use time::{Ticks, TimeError, Timebase};
