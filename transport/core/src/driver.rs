@@ -408,7 +408,7 @@ impl<P: Protocol> Running<P> {
     }
 
     /// Lists what would let the protocol go on; `false` if it needs progress rather than sleep.
-    fn watch(&self, sink: &mut dyn FnMut(Watch)) -> bool {
+    pub fn watch(&self, sink: &mut dyn FnMut(Watch)) -> bool {
         match self.state {
             State::Counter(watch) => sink(watch),
             State::Any => self.protocol.watch(sink),
@@ -418,7 +418,8 @@ impl<P: Protocol> Running<P> {
         true
     }
 
-    fn waiting_for<F: Fabric>(&self, fabric: &F) -> WaitingFor {
+    /// What the protocol waits for, for a message.
+    pub fn waiting_for<F: Fabric>(&self, fabric: &F) -> WaitingFor {
         match self.state {
             State::Counter(Watch {
                 home,
