@@ -1,2 +1,61 @@
-//! Placeholder.
-fn main() {}
+//! The project's own tasks: `cargo xtask demo`, `test`, `tidy`, `sweep`, `bench`.
+//!
+//! Each task is a plain list of commands that a reader could type; this program adds the order, the
+//! installation of what is missing, and a summary that cannot hide a failure.
+#![forbid(unsafe_code)]
+
+mod install;
+mod process;
+mod runner;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::workspace::Workspace;
+
+/// The project's own tasks.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Checks everything that .ci/run checks: format, lints, docs, tests, models, layer rules
+    Test {
+        /// Also runs the long sweeps
+        #[arg(long)]
+        long: bool,
+    },
+    /// Runs only the long sweeps: every size, every withheld rank
+    Sweep,
+    /// Checks the layer rules, the sources, the licences and the links
+    Tidy,
+}
+
+fn main() -> ExitCode {
+    match run(&Cli::parse().task) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Whether the task found everything in order.
+fn run(task: &Task) -> Result<bool, String> {
+    let workspace = Workspace::find()?;
+    match *task {
+        Task::Test { long } => test::test(&workspace, long),
+        Task::Sweep => test::sweep(&workspace),
+        Task::Tidy => tidy::run(&workspace),
+    }
+}

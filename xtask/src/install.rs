@@ -1,0 +1,52 @@
+//! Installing what a task needs and does not find: Debian packages as root or through sudo.
+
+use std::process::Command;
+
+use crate::process;
+
+/// A program that a task needs, and the Debian packages that bring it.
+pub(crate) struct Need {
+    /// Any of these on PATH will do.
+    pub(crate) programs: &'static [&'static str],
+    pub(crate) packages: &'static [&'static str],
+}
+
+/// What `cargo build` and `cargo test` need besides Rust.
+pub(crate) const C_LINKER: Need = Need {
+    programs: &["cc", "gcc", "clang"],
+    packages: &["gcc", "libc6-dev"],
+};
+
+/// Installs the packages of every need that is not met.
+///
+/// # Errors
+/// What is missing and how to get it by hand, if it cannot be installed here.
+pub(crate) fn ensure(needs: &[Need]) -> Result<(), String> {
+    let unmet = needs
+        .iter()
+        .filter(|need| process::first_on_path(need.programs).is_none());
+    let packages: Vec<&str> = unmet.flat_map(|need| need.packages).copied().collect();
+    if packages.is_empty() {
+        return Ok(());
+    }
+    let by_hand = format!("install by hand: apt-get install {}", packages.join(" "));
+    println!("installing {}", packages.join(" "));
+    let mut install = vec!["install", "-y", "--no-install-recommends"];
+    install.extend(&packages);
+    apt_get(&["update"])
+        .and_then(|()| apt_get(&install))
+        .map_err(|error| format!("{error}; {by_hand}"))
+}
+
+fn apt_get(args: &[&str]) -> Result<(), String> {
+    if process::first_on_path(&["apt-get"]).is_none() {
+        return Err("no apt-get on this machine".into());
+    }
+    let root = process::output(Command::new("id").arg("-u"))?.trim() == "0";
+    let mut command = Command::new(if root { "apt-get" } else { "sudo" });
+    if !root {
+        // -n: a password prompt would wait for ever where nobody is looking.
+        command.args(["-n", "apt-get"]);
+    }
+    process::run(command.env("DEBIAN_FRONTEND", "noninteractive").args(args))
+}
