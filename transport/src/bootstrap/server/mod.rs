@@ -1,0 +1,275 @@
+//! A PMI-1 server for the ranks of one job on this machine.
+//!
+//! Each rank inherits one end of a socket pair. The server has no thread: whoever runs it waits
+//! until [`PmiServer`] (an epoll descriptor) is readable and calls [`PmiServer::turn`]. What a rank
+//! sends is believed in nothing: a line that is not of the protocol ends that rank's connection and
+//! is an event.
+
+mod job;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
+};
+
+use super::lines::LineSplitter;
+use super::wire::LINE_MAX;
+use job::{Job, Reply};
+
+/// What happened on the connections.
+#[non_exhaustive]
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PmiEvent {
+    /// A rank has joined the job.
+    Joined {
+        /// Who.
+        rank: u32,
+    },
+    /// A rank has left the job in order.
+    Left {
+        /// Who.
+        rank: u32,
+    },
+    /// A rank asks for the end of the job.
+    Abort {
+        /// Who.
+        rank: u32,
+        /// The exit code it asks for.
+        code: i32,
+        /// Why, in its words; may be empty.
+        message: String,
+    },
+    /// A rank's connection ended although the rank had not left the job: every process that held
+    /// it has ended, or has closed it.
+    Closed {
+        /// Who.
+        rank: u32,
+        /// Whether it had joined.
+        joined: bool,
+    },
+    /// Ranks came to a fence to which a rank that has left or ended cannot come. They were told.
+    FenceBroken {
+        /// Who cannot come.
+        absent: u32,
+        /// Who waited for it.
+        waiting: Vec<u32>,
+    },
+    /// A rank sent something else than PMI-1. Its connection is closed.
+    Broken {
+        /// Who.
+        rank: u32,
+        /// The line, and what is wrong with it.
+        problem: String,
+    },
+}
+
+/// The server.
+#[derive(Debug)]
+pub struct PmiServer {
+    job: Job,
+    epoll: OwnedFd,
+    connections: Vec<Option<Connection>>,
+}
+
+#[derive(Debug)]
+struct Connection {
+    stream: OwnedFd,
+    lines: LineSplitter,
+    unsent: Vec<u8>,
+    /// Not read from until what is unsent has been taken.
+    choked: bool,
+}
+
+impl PmiServer {
+    /// A server for as many ranks as `apps` has elements, each the number of the program that the
+    /// rank runs, and the ends of the connections that the ranks inherit, in order of rank. All
+    /// descriptors are close-on-exec.
+    ///
+    /// # Errors
+    /// What the system says, mostly that there are too many open files.
+    pub fn new(apps: &[u32]) -> io::Result<(Self, Vec<OwnedFd>)> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let mut connections = Vec::with_capacity(apps.len());
+        let mut ends = Vec::with_capacity(apps.len());
+        for rank in 0..apps.len() {
+            let (ours, theirs) = stream_pair()?;
+            epoll::add(&epoll, &ours, token(rank), epoll::EventFlags::IN)?;
+            connections.push(Some(Connection {
+                stream: ours,
+                lines: LineSplitter::new(LINE_MAX),
+                unsent: Vec::new(),
+                choked: false,
+            }));
+            ends.push(theirs);
+        }
+        let job = Job::new(apps);
+        let server = Self {
+            job,
+            epoll,
+            connections,
+        };
+        Ok((server, ends))
+    }
+
+    /// Serves what has arrived. Waits for it up to `timeout`, not at all if that is zero. The work
+    /// done in one turn is bounded, however much the ranks send.
+    ///
+    /// # Errors
+    /// What the system says of the epoll descriptor; never what a rank does.
+    pub fn turn(&mut self, timeout: Duration) -> io::Result<Vec<PmiEvent>> {
+        let mut ready: Vec<epoll::Event> = Vec::with_capacity(64);
+        match epoll::wait(
+            &self.epoll,
+            spare_capacity(&mut ready),
+            Some(&super::timespec(timeout)),
+        ) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        }
+        let mut events = Vec::new();
+        for event in ready {
+            let data = event.data;
+            let rank = u32::try_from(data.u64()).expect("tokens are ranks");
+            self.serve(rank, &mut events);
+        }
+        Ok(events)
+    }
+
+    fn serve(&mut self, rank: u32, events: &mut Vec<PmiEvent>) {
+        let Some(connection) = &mut self.connections[index(rank)] else {
+            return;
+        };
+        if !connection.flush() {
+            return self.hang_up(rank, events);
+        }
+        if !connection.choked {
+            let mut chunk = [0_u8; 4096];
+            match recv(&connection.stream, &mut chunk[..], RecvFlags::DONTWAIT) {
+                Ok((0, _)) => return self.hang_up(rank, events),
+                Ok((count, _)) => self.take(rank, &chunk[..count], events),
+                Err(Errno::AGAIN | Errno::INTR) => {}
+                Err(_) => return self.hang_up(rank, events),
+            }
+        }
+        self.watch(rank);
+    }
+
+    /// Answers the lines that are complete with these bytes.
+    fn take(&mut self, rank: u32, bytes: &[u8], events: &mut Vec<PmiEvent>) {
+        let Some(connection) = &mut self.connections[index(rank)] else {
+            return;
+        };
+        let job = &mut self.job;
+        let mut replies = Vec::new();
+        let mut problem = None;
+        connection.lines.push(bytes, |piece| {
+            if problem.is_some() {
+                return;
+            }
+            let served = if piece.ended {
+                job.serve(rank, piece.bytes, &mut replies, events)
+            } else {
+                Err(format!("it is longer than {LINE_MAX} bytes"))
+            };
+            problem = served.err().map(|what| {
+                let start = &piece.bytes[..piece.bytes.len().min(80)];
+                format!("{:?}: {what}", String::from_utf8_lossy(start))
+            });
+        });
+        self.send(replies);
+        if let Some(problem) = problem {
+            events.push(PmiEvent::Broken { rank, problem });
+            self.hang_up(rank, events);
+        }
+    }
+
+    /// Ends a connection; the job learns that the rank cannot come to a fence any more.
+    fn hang_up(&mut self, rank: u32, events: &mut Vec<PmiEvent>) {
+        if self.connections[index(rank)].take().is_some() {
+            let mut replies = Vec::new();
+            self.job.close(rank, &mut replies, events);
+            self.send(replies);
+        }
+    }
+
+    fn send(&mut self, replies: Vec<Reply>) {
+        for Reply { rank, line } in replies {
+            if let Some(connection) = &mut self.connections[index(rank)] {
+                connection.unsent.extend_from_slice(line.as_bytes());
+                // A connection that failed is noticed when it is read.
+                connection.flush();
+                self.watch(rank);
+            }
+        }
+    }
+
+    /// Waits for room where something is unsent, for requests elsewhere.
+    fn watch(&mut self, rank: u32) {
+        let Some(connection) = &mut self.connections[index(rank)] else {
+            return;
+        };
+        let choked = !connection.unsent.is_empty();
+        if choked != connection.choked {
+            let what = if choked {
+                epoll::EventFlags::OUT
+            } else {
+                epoll::EventFlags::IN
+            };
+            connection.choked = choked;
+            epoll::modify(&self.epoll, &connection.stream, token(index(rank)), what)
+                .expect("the stream was added and is open");
+        }
+    }
+}
+
+impl AsFd for PmiServer {
+    /// Readable when [`turn`](PmiServer::turn) has something to do.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
+impl Connection {
+    /// Sends what can be sent; false if the other side has gone.
+    fn flush(&mut self) -> bool {
+        while !self.unsent.is_empty() {
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            match send(&self.stream, &self.unsent, flags) {
+                Ok(count) => drop(self.unsent.drain(..count)),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return true,
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+}
+
+/// A connected pair of stream sockets, both close-on-exec.
+pub(crate) fn stream_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let flags = SocketFlags::CLOEXEC;
+    Ok(socketpair(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        flags,
+        None,
+    )?)
+}
+
+fn token(rank: usize) -> epoll::EventData {
+    epoll::EventData::new_u64(u64::try_from(rank).expect("usize fits u64"))
+}
+
+fn index(rank: u32) -> usize {
+    usize::try_from(rank).expect("u32 fits usize")
+}
+
+#[cfg(test)]
+mod tests;
