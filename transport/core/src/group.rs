@@ -56,6 +56,18 @@ impl Group {
         }
     }
 
+    /// The same group as its member at `index` sees it; shares everything with this one.
+    ///
+    /// # Panics
+    /// If there is no such member.
+    pub fn seen_by(&self, index: u32) -> Self {
+        assert!(index < self.size(), "{index} is no member");
+        Self {
+            inner: Arc::clone(&self.inner),
+            me: index,
+        }
+    }
+
     /// Number of members.
     pub fn size(&self) -> u32 {
         u32::try_from(self.inner.members.len()).expect("ranks are numbered by u32")
@@ -147,5 +159,7 @@ mod tests {
         assert!(!group.leads());
         assert_eq!(group.index_of(Rank(4)), Some(3));
         assert_eq!(group.index_of(Rank(0)), None);
+        assert_eq!(group.seen_by(3).me(), 3);
+        assert_eq!(group.seen_by(0).mates(), [0, 3]);
     }
 }
