@@ -13,9 +13,12 @@
 #![forbid(unsafe_code)]
 
 pub mod diagnostic;
+mod file;
+pub mod job;
 pub mod schedule;
 pub mod time;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Location, Severity};
+pub use job::{Application, Communication, Connection, Endpoint, Job};
 pub use schedule::Schedule;
 pub use time::{Ticks, TimeError, Timebase};
