@@ -85,8 +85,8 @@ impl Flat {
     fn counters(self, size: u32) -> u32 {
         match self {
             Self::Central => central::COUNTERS,
-            Self::Dissemination => dissemination::rounds(size),
-            Self::NWay { ways } => nway::rounds(size, ways.max(1)) * ways.max(1),
+            Self::Dissemination => dissemination::counters(size),
+            Self::NWay { ways } => nway::counters(size, ways.max(1)),
             Self::Tree { .. } => tree::COUNTERS,
         }
     }
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(
             nway.counters(&group(16, 16)),
             Need {
-                node: 6,
+                node: 12,
                 network: 0
             }
         );
@@ -229,7 +229,7 @@ mod tests {
             nway.counters(&group(17, 4)),
             Need {
                 node: 0,
-                network: 9
+                network: 18
             }
         );
         assert_eq!(

@@ -9,13 +9,15 @@
 //!   round 2      0 ───────────→ 4 ──→ (3) …   each has heard of all 5
 //! ```
 //!
-//! Every round has a counter of its own with a single writer, so its value is the epoch. A rank one
-//! epoch ahead raises it further, which is no lie: it has left the epoch that is waited for.
+//! Every round has a counter of its own with a single writer, so its value is the epoch. There are
+//! two sets of counters, used in turn: a rank may leave an epoch while its signal is under way, and
+//! the next signal to the same counter could overtake it. Two epochs later that is impossible, for
+//! the target has left the first of them.
 //!
 //! Source: D. Hensgen, R. Finkel, U. Manber, "Two algorithms for barrier synchronization",
 //! International Journal of Parallel Programming 17(1), 1988.
 
-use transport_core::{Await, Memory, Op, Outcome, Protocol, Signal, Step, Watch};
+use transport_core::{Await, Counter, Memory, Op, Outcome, Protocol, Signal, Step, Watch};
 
 use crate::round::{Epoch, illegal};
 use crate::seat::{Seat, ahead};
@@ -26,6 +28,11 @@ pub const fn rounds(size: u32) -> u32 {
         0 | 1 => 0,
         _ => u32::BITS - (size - 1).leading_zeros(),
     }
+}
+
+/// Counters of each rank.
+pub const fn counters(size: u32) -> u32 {
+    2 * rounds(size)
 }
 
 /// Whom `me` signals in a round.
@@ -60,6 +67,11 @@ impl Dissemination {
     }
 
     #[inline]
+    fn counter(&self) -> Counter {
+        self.epoch.counter_of_set(self.round, self.rounds)
+    }
+
+    #[inline]
     fn signal(&self) -> Step<()> {
         if self.round == self.rounds {
             return Step::Done(());
@@ -68,7 +80,7 @@ impl Dissemination {
         Step::Post(Op::Notify {
             to: self.seat.rank(to),
             signal: Signal::Set {
-                counter: self.epoch.counter(self.round),
+                counter: self.counter(),
                 value: self.epoch.value(),
             },
         })
@@ -84,7 +96,7 @@ impl Protocol for Dissemination {
             Outcome::Start => self.signal(),
             Outcome::Posted(_) => Step::Await(Await::Counter(Watch {
                 home: memory.rank(),
-                counter: self.epoch.counter(self.round),
+                counter: self.counter(),
                 at_least: self.epoch.value(),
             })),
             Outcome::Ready(_) => {

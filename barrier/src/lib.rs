@@ -30,6 +30,8 @@ pub mod tree;
 
 #[cfg(test)]
 mod closure;
+#[cfg(test)]
+mod sweep;
 
 pub use algorithm::{Algorithm, Flat, Need, UnknownAlgorithm};
 pub use round::{Barrier, Round, Slots};

@@ -11,12 +11,13 @@
 //! ```
 //!
 //! Distances of the whole ring or more in the last round are left out. Each (round, way) has a
-//! counter of its own with a single writer, whose value is the epoch.
+//! counter of its own with a single writer, whose value is the epoch; there are two sets of them, used
+//! in turn, as in [`crate::dissemination`].
 //!
 //! Source: T. Hoefler, T. Mehlan, F. Mietke, W. Rehm, "Fast barrier synchronization for InfiniBand",
 //! IPDPS 2006.
 
-use transport_core::{Await, Memory, Op, Outcome, Protocol, Signal, Step, Watch};
+use transport_core::{Await, Counter, Memory, Op, Outcome, Protocol, Signal, Step, Watch};
 
 use crate::round::{Epoch, illegal};
 use crate::seat::{Seat, ahead};
@@ -30,6 +31,11 @@ pub const fn rounds(size: u32, ways: u32) -> u32 {
         rounds += 1;
     }
     rounds
+}
+
+/// Counters of each rank.
+pub const fn counters(size: u32, ways: u32) -> u32 {
+    2 * rounds(size, ways) * ways
 }
 
 /// The distance of the `way`-th partner (from 1) where `heard` ranks are known before the round;
@@ -60,6 +66,8 @@ pub(crate) struct NWay {
     seat: Seat,
     epoch: Epoch,
     ways: u32,
+    /// Half of the counters.
+    set: u32,
     /// The size of what I have heard of before this round.
     heard: u64,
     /// The counter of this round's first way.
@@ -70,10 +78,12 @@ pub(crate) struct NWay {
 impl NWay {
     #[inline]
     pub(crate) fn new(seat: Seat, epoch: Epoch, ways: u32) -> Self {
+        let ways = ways.max(1);
         Self {
+            set: counters(seat.size(), ways) / 2,
             seat,
             epoch,
-            ways: ways.max(1),
+            ways,
             heard: 1,
             first_slot: 0,
             way: 1,
@@ -86,6 +96,12 @@ impl NWay {
     }
 
     #[inline]
+    fn counter(&self) -> Counter {
+        self.epoch
+            .counter_of_set(self.first_slot + self.way - 1, self.set)
+    }
+
+    #[inline]
     fn signal_or<N: FnOnce(&mut Self) -> Step<()>>(&mut self, otherwise: N) -> Step<()> {
         let Some(distance) = self.distance() else {
             self.way = 1;
@@ -95,7 +111,7 @@ impl NWay {
         Step::Post(Op::Notify {
             to: self.seat.rank(to),
             signal: Signal::Set {
-                counter: self.epoch.counter(self.first_slot + self.way - 1),
+                counter: self.counter(),
                 value: self.epoch.value(),
             },
         })
@@ -106,7 +122,7 @@ impl NWay {
         if self.distance().is_some() {
             return Step::Await(Await::Counter(Watch {
                 home: memory.rank(),
-                counter: self.epoch.counter(self.first_slot + self.way - 1),
+                counter: self.counter(),
                 at_least: self.epoch.value(),
             }));
         }

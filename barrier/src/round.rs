@@ -44,6 +44,17 @@ impl Epoch {
         self.first.plus(slot)
     }
 
+    /// The counter in one of two sets of `slots` counters, which take turns.
+    #[inline]
+    pub(crate) fn counter_of_set(&self, slot: u32, slots: u32) -> Counter {
+        let set = if self.number.is_multiple_of(2) {
+            0
+        } else {
+            slots
+        };
+        self.first.plus(set + slot)
+    }
+
     /// The value that a counter with one writer is set to.
     #[inline]
     pub(crate) fn value(&self) -> u64 {
