@@ -15,6 +15,7 @@
 pub mod diagnostic;
 mod file;
 pub mod job;
+pub mod negotiate;
 pub mod schedule;
 pub mod time;
 

@@ -92,6 +92,17 @@ impl Timebase {
     pub fn to_seconds(self, ticks: Ticks) -> f64 {
         self.0 * ticks.0 as f64
     }
+
+    /// The time in seconds for people: to nine digits.
+    pub(crate) fn rounded_seconds(self, ticks: Ticks) -> f64 {
+        self.rounded_seconds_of(i128::from(ticks.0))
+    }
+
+    /// A sum of times in seconds for people.
+    pub(crate) fn rounded_seconds_of(self, ticks: i128) -> f64 {
+        let seconds = self.0 * ticks as f64;
+        format!("{seconds:.8e}").parse().unwrap_or(seconds)
+    }
 }
 
 impl Default for Timebase {
