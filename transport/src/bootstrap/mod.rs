@@ -7,6 +7,7 @@
 //! [`server`] is the other side, which our launcher runs.
 
 mod channel;
+pub(crate) mod child;
 mod client;
 mod error;
 mod hex;

@@ -1,1 +1,30 @@
-//! Starts the processes of a job and serves their rendezvous.
+//! Starts the processes of a job, serves their rendezvous, reads what they say, and leaves nothing
+//! behind.
+//!
+//! A [`Launch`] says what to start; [`Launch::start`] makes it a [`Job`], whose one loop,
+//! [`Job::next`], yields [`Event`]s: lines of output, lines of reports, exits. The first process
+//! that fails decides the job's fate; the others are stopped. Each process finds its rank by PMI-1
+//! (see [`bootstrap`](crate::bootstrap)), so programs that use MPICH or Intel MPI run too.
+//!
+//! All processes of a job are one process group. A job ends by killing what is left of the group,
+//! and every process elsewhere that carries the job's mark in its environment. If the launcher
+//! itself is killed, the kernel kills its children and a guard process kills their group.
+
+mod error;
+mod event;
+mod guard;
+mod job;
+mod judge;
+mod leftovers;
+mod pipe;
+mod process;
+mod program;
+mod spec;
+mod start;
+mod watch;
+
+pub use error::LaunchError;
+pub use event::{Cause, Event, Failure, Status, Stream};
+pub use job::Job;
+pub use program::find_program;
+pub use spec::{Launch, ProcessSpec};

@@ -1,0 +1,115 @@
+//! What a child does between `fork` and `exec`, and the guard that outlives a killed launcher.
+//!
+//! Everything here runs in a copy of a process that may have had other threads, whose locks stay
+//! locked for ever: only system calls, no allocation, no lock.
+
+use std::ffi::CStr;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use rustix::fs::{CWD, Mode, OFlags, RawDir, openat};
+use rustix::io::{Errno, FdFlags};
+use rustix::process::{Pid, Resource, Rlimit, Signal};
+
+/// Makes the child of `command` end when the launcher ends, and inherit no descriptors but its
+/// standard ones and `keep`, however many the launcher itself has inherited.
+///
+/// The kernel ends the child when the *thread* that starts it ends.
+pub(crate) fn confine(command: &mut Command, keep: Vec<RawFd>, open_files: Rlimit) {
+    let launcher = rustix::process::getpid();
+    let hook = move || {
+        rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+        // The launcher may have died before the line above, and then no signal will come.
+        if rustix::process::getppid() != Some(launcher) {
+            return Err(Errno::SRCH.into());
+        }
+        for_each_descriptor(|number| {
+            let flags = if keep.contains(&number) {
+                FdFlags::empty()
+            } else {
+                FdFlags::CLOEXEC
+            };
+            // SAFETY: the kernel listed `number` as open in this process, which has one thread and
+            // closes nothing here.
+            let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+            rustix::io::fcntl_setfd(descriptor, flags)
+        })?;
+        rustix::process::setrlimit(Resource::Nofile, open_files)?;
+        Ok(())
+    };
+    // SAFETY: the hook makes system calls only; it reads, and does not free, what it captured.
+    unsafe { command.pre_exec(hook) };
+}
+
+/// Starts a process that waits until every other holder of the pipe's write end has ended, and then
+/// kills the process group whose number it was last sent (4 bytes, native order). So a launcher that
+/// is killed leaves nothing running, grandchildren included.
+pub(crate) fn spawn_guard(pipe: &OwnedFd) -> io::Result<Child> {
+    let pipe = pipe.as_raw_fd();
+    // The name is never executed: the hook does not return.
+    let mut command = Command::new("tutti-guard");
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    // Out of reach of signals that a terminal sends to the launcher's group.
+    command.process_group(0);
+    // SAFETY: the hook makes system calls only.
+    unsafe { command.pre_exec(move || guard(pipe)) };
+    command.spawn()
+}
+
+/// Fails if this process cannot become a guard; otherwise does not return.
+fn guard(pipe: RawFd) -> io::Result<()> {
+    rustix::thread::set_name(c"tutti-guard")?;
+    for_each_descriptor(|number| {
+        if number != pipe {
+            // Also the descriptor on which the parent waits for news of `exec`: it goes on.
+            // SAFETY: this process is a copy that runs nothing but this function, which uses no
+            // descriptor but the pipe.
+            unsafe { rustix::io::close(number) };
+        }
+        Ok(())
+    })?;
+    // SAFETY: the pipe is the one descriptor that was left open, and stays so.
+    let pipe = unsafe { BorrowedFd::borrow_raw(pipe) };
+    let mut group = None;
+    let mut number = [0_u8; 4];
+    loop {
+        match rustix::io::read(pipe, &mut number) {
+            Ok(4) => group = Pid::from_raw(i32::from_ne_bytes(number)),
+            Err(Errno::INTR) => {}
+            _ => break,
+        }
+    }
+    if let Some(group) = group {
+        // None may be left.
+        let _ = rustix::process::kill_process_group(group, Signal::KILL);
+    }
+    loop {
+        // Returning would run the launcher's own code in this copy.
+        let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
+    }
+}
+
+/// Visits all open descriptors but the standard ones.
+fn for_each_descriptor(mut visit: impl FnMut(RawFd) -> Result<(), Errno>) -> Result<(), Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = openat(CWD, c"/proc/self/fd", flags, Mode::empty())?;
+    let mut buffer = [MaybeUninit::<u8>::uninit(); 2048];
+    let mut entries = RawDir::new(&directory, &mut buffer);
+    while let Some(entry) = entries.next() {
+        match number(entry?.file_name()) {
+            Some(number) if number > 2 && number != directory.as_raw_fd() => visit(number)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn number(name: &CStr) -> Option<RawFd> {
+    name.to_str().ok()?.parse().ok()
+}

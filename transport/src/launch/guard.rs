@@ -1,0 +1,58 @@
+//! The launcher's side of the guard: the process that ends a job's group if the launcher is killed.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::Child;
+use std::time::Instant;
+
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::error::LaunchError;
+use super::leftovers::wait_for_end;
+use crate::bootstrap::child;
+
+/// A running guard.
+#[derive(Debug)]
+pub(super) struct Guard {
+    child: Child,
+    /// The guard acts when the last descriptor of this end is closed.
+    life: OwnedFd,
+}
+
+impl Guard {
+    pub(super) fn start() -> Result<Self, LaunchError> {
+        let failed = |error: io::Error| LaunchError::system("start the job's guard", error);
+        let (theirs, life) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
+        let child = child::spawn_guard(&theirs).map_err(failed)?;
+        Ok(Self { child, life })
+    }
+
+    /// Tells the guard which group to end.
+    pub(super) fn protect(&self, group: Pid) -> Result<(), LaunchError> {
+        let number = group.as_raw_nonzero().get().to_ne_bytes();
+        match rustix::io::write(&self.life, &number) {
+            // A guard that was killed guards no more; the job goes on.
+            Ok(4) | Err(Errno::PIPE) => Ok(()),
+            Ok(_) => Err(LaunchError::system("instruct the job's guard", Errno::IO)),
+            Err(error) => Err(LaunchError::system("instruct the job's guard", error)),
+        }
+    }
+
+    /// Ends and reaps the guard, before the group's number may be used again.
+    pub(super) fn dismiss(mut self, deadline: Instant) {
+        let pid = pid_of(&self.child);
+        if let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) {
+            let _ = pidfd_send_signal(&pidfd, Signal::KILL);
+            wait_for_end(&pidfd, deadline);
+        }
+        let _ = self.child.try_wait();
+    }
+}
+
+/// The number of a child.
+pub(super) fn pid_of(child: &Child) -> Pid {
+    let number = i32::try_from(child.id()).expect("process numbers are small");
+    Pid::from_raw(number).expect("a child's number is not 0")
+}

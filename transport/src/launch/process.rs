@@ -1,0 +1,115 @@
+//! One process of a running job.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, WaitId, WaitIdOptions, WaitIdStatus, waitid};
+
+use super::error::LaunchError;
+use super::event::{Event, Status, Stream};
+use super::pipe::Pipe;
+
+/// Longest line of a report.
+pub(super) const REPORT_LINE_MAX: usize = 1 << 20;
+
+/// A process, and what it says.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) label: String,
+    pub(super) pid: Pid,
+    pub(super) pidfd: OwnedFd,
+    pub(super) outputs: [Pipe; 2],
+    pub(super) report: Option<Pipe>,
+    pub(super) status: Option<Status>,
+}
+
+impl Process {
+    /// Reads once from an output; whether more may be there. `process` is its index.
+    pub(super) fn read_output(
+        &mut self,
+        process: usize,
+        stream: usize,
+        events: &mut VecDeque<Event>,
+    ) -> bool {
+        self.outputs[stream].read(|piece| {
+            events.push_back(Event::Line {
+                process,
+                stream: name(stream),
+                text: piece.bytes.to_vec(),
+                ended: piece.ended,
+            });
+        })
+    }
+
+    /// Reads once from the report channel; whether more may be there.
+    pub(super) fn read_report(&mut self, process: usize, events: &mut VecDeque<Event>) -> bool {
+        let Some(report) = &mut self.report else {
+            return false;
+        };
+        report.read(|piece| {
+            events.push_back(match std::str::from_utf8(piece.bytes) {
+                Ok(line) if piece.ended => Event::Report {
+                    process,
+                    line: line.to_owned(),
+                },
+                _ => Event::BadReport {
+                    process,
+                    problem: format!(
+                        "a report is no line of UTF-8 of at most {REPORT_LINE_MAX} bytes"
+                    ),
+                },
+            });
+        })
+    }
+
+    /// Reads what is left in the pipes of a process that has ended. Bounded, for its children may
+    /// go on writing.
+    pub(super) fn drain(&mut self, process: usize, events: &mut VecDeque<Event>) {
+        const READS_MAX: usize = 128;
+        for stream in 0..2 {
+            let _ = (0..READS_MAX).all(|_| self.read_output(process, stream, events));
+        }
+        let _ = (0..READS_MAX).all(|_| self.read_report(process, events));
+    }
+
+    /// Hands out unfinished lines: nobody is left to finish them.
+    pub(super) fn close(&mut self, process: usize, events: &mut VecDeque<Event>) {
+        for stream in 0..2 {
+            self.outputs[stream].close(|piece| {
+                events.push_back(Event::Line {
+                    process,
+                    stream: name(stream),
+                    text: piece.bytes.to_vec(),
+                    ended: false,
+                });
+            });
+        }
+    }
+
+    /// How it ended, if it has. It stays a zombie, so that its number stays its own.
+    pub(super) fn has_ended(&self) -> Result<Option<Status>, LaunchError> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        match waitid(WaitId::PidFd(self.pidfd.as_fd()), options) {
+            Ok(status) => Ok(status.map(|status| status_of(&status))),
+            Err(Errno::INTR) => Ok(None),
+            Err(error) => Err(LaunchError::system("learn how a process ended", error)),
+        }
+    }
+}
+
+fn name(stream: usize) -> Stream {
+    if stream == 0 {
+        Stream::Stdout
+    } else {
+        Stream::Stderr
+    }
+}
+
+fn status_of(status: &WaitIdStatus) -> Status {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Status::Code(code),
+        (None, Some(signal)) => Status::Signal(signal),
+        (None, None) => Status::Code(255),
+    }
+}

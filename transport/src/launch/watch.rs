@@ -1,0 +1,96 @@
+//! The descriptors of a job's loop and what each belongs to.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll;
+use rustix::io::Errno;
+
+use super::error::LaunchError;
+use crate::bootstrap::timespec;
+
+/// What a descriptor belongs to. In this order they are looked at: what a process said comes before
+/// its end.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Source {
+    /// An output of a process: 0 is the standard one, 1 that for errors.
+    Output(usize, usize),
+    /// A process's report channel.
+    Report(usize),
+    /// The PMI server.
+    Server,
+    /// What wakes the launcher.
+    Wake,
+    /// The process itself, which has ended.
+    End(usize),
+}
+
+/// An epoll descriptor.
+#[derive(Debug)]
+pub(super) struct Watch {
+    epoll: OwnedFd,
+}
+
+impl Watch {
+    pub(super) fn new() -> Result<Self, LaunchError> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)
+            .map_err(|error| LaunchError::system("watch processes", error))?;
+        Ok(Self { epoll })
+    }
+
+    /// Watches a descriptor until it is closed.
+    pub(super) fn add(&self, descriptor: &impl AsFd, source: Source) -> Result<(), LaunchError> {
+        let data = epoll::EventData::new_u64(source.token());
+        epoll::add(&self.epoll, descriptor, data, epoll::EventFlags::IN)
+            .map_err(|error| LaunchError::system("watch a descriptor", error))
+    }
+
+    /// Watches it no longer.
+    pub(super) fn remove(&self, descriptor: &impl AsFd) {
+        // Failing would only mean useless rounds of the loop.
+        let _ = epoll::delete(&self.epoll, descriptor);
+    }
+
+    /// What is ready, waited for up to `timeout`; nothing if a signal came.
+    pub(super) fn wait(&self, timeout: Duration) -> Result<Vec<Source>, LaunchError> {
+        let mut ready: Vec<epoll::Event> = Vec::with_capacity(64);
+        let timeout = timespec(timeout);
+        match epoll::wait(&self.epoll, spare_capacity(&mut ready), Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(LaunchError::system("wait for processes", error)),
+        }
+        let tokens = ready.into_iter().map(|event| event.data);
+        let mut sources: Vec<Source> = tokens.map(|data| Source::from_token(data.u64())).collect();
+        sources.sort_unstable();
+        Ok(sources)
+    }
+}
+
+impl Source {
+    const KINDS: u64 = 8;
+
+    fn token(self) -> u64 {
+        let (kind, process) = match self {
+            Self::Output(process, 0) => (0, process),
+            Self::Output(process, _) => (1, process),
+            Self::Report(process) => (2, process),
+            Self::Server => (3, 0),
+            Self::Wake => (4, 0),
+            Self::End(process) => (5, process),
+        };
+        u64::try_from(process).expect("usize fits u64") * Self::KINDS + kind
+    }
+
+    fn from_token(token: u64) -> Self {
+        let process = usize::try_from(token / Self::KINDS).expect("it was made from a usize");
+        match token % Self::KINDS {
+            0 => Self::Output(process, 0),
+            1 => Self::Output(process, 1),
+            2 => Self::Report(process),
+            3 => Self::Server,
+            4 => Self::Wake,
+            _ => Self::End(process),
+        }
+    }
+}
