@@ -1,1 +1,49 @@
 //! The fabric of one node: a shared memory segment that every rank maps.
+//!
+//! Node-mates reach each other by loads and stores in one anonymous file ([`ShmFabric`]). It has no
+//! name and no size that could change, so nothing remains after any kind of exit and no access
+//! faults. A rank that waits sleeps on a futex in the segment without losing a wake-up (`line`),
+//! and the death of a process is seen through its process descriptor (`liveness`).
+
+mod line;
+#[cfg(all(test, loom))]
+mod line_model;
+mod primitive;
+
+#[cfg(not(loom))]
+mod cgroup;
+#[cfg(not(loom))]
+mod error;
+#[cfg(not(loom))]
+mod fabric;
+#[cfg(not(loom))]
+mod futex;
+#[cfg(not(loom))]
+mod guard;
+#[cfg(not(loom))]
+mod layout;
+#[cfg(not(loom))]
+mod leader;
+#[cfg(not(loom))]
+mod liveness;
+#[cfg(not(loom))]
+mod mate;
+#[cfg(not(loom))]
+mod opening;
+#[cfg(not(loom))]
+mod options;
+#[cfg(not(loom))]
+mod processors;
+#[cfg(not(loom))]
+mod room;
+#[cfg(not(loom))]
+mod segment;
+#[cfg(not(loom))]
+mod wire;
+
+#[cfg(not(loom))]
+pub use error::OpenError;
+#[cfg(not(loom))]
+pub use fabric::ShmFabric;
+#[cfg(not(loom))]
+pub use options::ShmOptions;

@@ -1,0 +1,116 @@
+//! Why a shared memory fabric could not be opened.
+
+use transport_core::Rank;
+
+use crate::bootstrap::RendezvousError;
+
+/// Why a fabric could not be opened. Every message is one line that says whose fault it is.
+#[non_exhaustive]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum OpenError {
+    /// An environment variable makes no sense.
+    #[error("{name} is {value:?}, not a whole number from 1 on")]
+    BadOption {
+        /// The variable.
+        name: &'static str,
+        /// What it is set to.
+        value: String,
+    },
+    /// The ranks could not meet.
+    #[error(transparent)]
+    Rendezvous(#[from] RendezvousError),
+    /// The segment is larger than what the machine or a control group has left.
+    #[error(
+        "no memory for {ranks} ranks with a heap of {heap_mib} MiB each ({bytes} bytes together): \
+         {cause}; lower TUTTI_HEAP_MIB or start fewer ranks"
+    )]
+    Memory {
+        /// Ranks of this node.
+        ranks: u32,
+        /// Size of each heap.
+        heap_mib: u64,
+        /// Size of the segment; `u64::MAX` if it cannot be expressed.
+        bytes: u64,
+        /// What is lacking.
+        cause: String,
+    },
+    /// More ranks on one node than the fabric is made for.
+    #[error("{ranks} ranks on one node; shared memory carries at most {most}")]
+    TooManyRanks {
+        /// How many there are.
+        ranks: u32,
+        /// How many there may be.
+        most: u32,
+    },
+    /// This rank does not reach the rank that hands out the shared memory.
+    #[error(
+        "{rank} on host {host} cannot reach rank 0 on host {leader_host} ({cause}): shared memory \
+         needs all ranks alive on one host, and several hosts need a network fabric"
+    )]
+    Unreachable {
+        /// This rank.
+        rank: Rank,
+        /// Its host.
+        host: String,
+        /// The host of rank 0.
+        leader_host: String,
+        /// The system's reason.
+        cause: String,
+    },
+    /// A rank did not come in time.
+    #[error("{rank} did not {expected} within {seconds} s ({missing} missing in all)")]
+    Late {
+        /// The first that is missing.
+        rank: Rank,
+        /// What it should have done.
+        expected: &'static str,
+        /// How long it was waited for.
+        seconds: u64,
+        /// How many are missing in all.
+        missing: u32,
+    },
+    /// A rank ended while the fabric was opened.
+    #[error("{rank} ended while the ranks opened their shared memory")]
+    Ended {
+        /// Which one.
+        rank: Rank,
+    },
+    /// A rank speaks another version of this protocol, or something else.
+    #[error("{rank} does not speak this version's protocol ({what}): is it the same build?")]
+    Garbled {
+        /// Which one.
+        rank: Rank,
+        /// What it sent.
+        what: &'static str,
+    },
+    /// Another rank gave up and said why.
+    #[error("{reason} (reported by {by})")]
+    GivenUp {
+        /// Which one.
+        by: Rank,
+        /// Its error line.
+        reason: String,
+    },
+    /// The system refused something that every supported system grants.
+    #[error("{rank} cannot {doing}: {cause}")]
+    System {
+        /// This rank.
+        rank: Rank,
+        /// What was refused.
+        doing: &'static str,
+        /// The system's reason.
+        cause: String,
+    },
+}
+
+/// Makes an [`OpenError::System`] of a system's reason.
+pub(super) fn refused<E: std::fmt::Display>(
+    rank: Rank,
+    doing: &'static str,
+) -> impl FnOnce(E) -> OpenError {
+    move |cause| OpenError::System {
+        rank,
+        doing,
+        cause: cause.to_string(),
+    }
+}

@@ -1,0 +1,357 @@
+//! The rank that makes the segment and hands it out.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use transport_core::Rank;
+
+use super::ShmOptions;
+use super::error::{OpenError, refused};
+use super::layout::{Geometry, PAGE_BYTES};
+use super::opening::{Call, Joined, Patience, host, own_process, random};
+use super::processors::{Share, together};
+use super::segment::Segment;
+use super::wire::{DESCRIPTORS_MAX, Message, WireError, ready, receive, send};
+use super::{cgroup, room};
+
+/// Rank 0 while it waits for its mates.
+pub(super) struct Leader {
+    call: Call,
+    listener: OwnedFd,
+    own_process: OwnedFd,
+    own_share: Share,
+    size: u32,
+    peers: Vec<Peer>,
+    patience: Patience,
+}
+
+/// A mate that said hello.
+struct Peer {
+    rank: Rank,
+    socket: OwnedFd,
+    process: OwnedFd,
+    share: Share,
+}
+
+impl Leader {
+    /// Opens the socket that the others are to find.
+    pub(super) fn listen(
+        size: u32,
+        own_share: Share,
+        options: &ShmOptions,
+    ) -> Result<Self, OpenError> {
+        let call = Call {
+            name: random(ME)?,
+            secret: random(ME)?,
+            host: host(),
+        };
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let kind = SocketType::SEQPACKET;
+        let listener = rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)
+            .map_err(refused(ME, "open a socket"))?;
+        let backlog = i32::try_from(size).unwrap_or(i32::MAX);
+        SocketAddrUnix::new_abstract_name(&call.socket_name())
+            .and_then(|address| rustix::net::bind(&listener, &address))
+            .and_then(|()| rustix::net::listen(&listener, backlog))
+            .map_err(refused(ME, "listen for its mates"))?;
+        Ok(Self {
+            call,
+            listener,
+            own_process: own_process(ME)?,
+            own_share,
+            size,
+            peers: Vec::new(),
+            patience: Patience::of(options),
+        })
+    }
+
+    /// Where it listens.
+    pub(super) fn call(&self) -> &Call {
+        &self.call
+    }
+
+    /// Makes the segment and shares it with all mates. When it fails, all that came are told why.
+    pub(super) fn share_segment(mut self, options: &ShmOptions) -> Result<Joined, OpenError> {
+        // From the fence on: until then the rendezvous waited for the ranks.
+        self.patience = Patience::of(options);
+        let until = self.patience.until;
+        let made = make_segment(self.size, options);
+        let shared = self.gather(until).and_then(|()| {
+            let (file, segment) = made?;
+            self.hand_out(&file, &segment, until)?;
+            Ok(segment)
+        });
+        match shared {
+            Ok(segment) => Ok(self.joined(segment)),
+            Err(error) => {
+                let reason = error.to_string();
+                self.tell_all(&Message::GiveUp(reason));
+                Err(error)
+            }
+        }
+    }
+
+    /// Waits until every mate has said hello.
+    fn gather(&mut self, until: Instant) -> Result<(), OpenError> {
+        let mut unknown: Vec<OwnedFd> = Vec::new();
+        while self.peers.len() + 1 < self.size as usize {
+            let mut sockets = vec![self.listener.as_fd()];
+            sockets.extend(self.peers.iter().map(|peer| peer.socket.as_fd()));
+            sockets.extend(unknown.iter().map(AsFd::as_fd));
+            let known = 1 + self.peers.len();
+            let ready = ready(&sockets, until).map_err(wire(ME))?;
+            let Some(last) = ready.last() else {
+                return Err(self.late("come", |rank, peers| {
+                    !peers.iter().any(|peer| peer.rank == rank)
+                }));
+            };
+            if let Some(place) = ready.iter().find(|place| (1..known).contains(*place)) {
+                // A mate has nothing to say yet: it gives up or has ended.
+                return Err(self.last_words(&self.peers[place - 1]));
+            }
+            if *last >= known {
+                let socket = unknown.swap_remove(last - known);
+                self.greet(socket, until);
+            } else {
+                unknown.extend(self.accept()?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Accepts a connection; strangers are dropped and reported.
+    fn accept(&self) -> Result<Option<OwnedFd>, OpenError> {
+        let socket = match rustix::net::accept_with(&self.listener, SocketFlags::CLOEXEC) {
+            Ok(socket) => socket,
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::CONNABORTED) => return Ok(None),
+            Err(rustix::io::Errno::INTR) => return Ok(None),
+            Err(error) => return Err(refused(ME, "accept a connection of a mate")(error)),
+        };
+        let credentials = rustix::net::sockopt::socket_peercred(&socket)
+            .map_err(refused(ME, "ask who connected"))?;
+        if credentials.uid != rustix::process::geteuid() {
+            let uid = credentials.uid.as_raw();
+            report(&format!("dropped a connection of another user (uid {uid})"));
+            return Ok(None);
+        }
+        Ok(Some(socket))
+    }
+
+    /// Takes a hello; whoever says something else is dropped and reported.
+    fn greet(&mut self, socket: OwnedFd, until: Instant) {
+        let Ok((hello, mut descriptors)) = receive(&socket, until) else {
+            report("dropped a connection that said nothing known");
+            return;
+        };
+        let taken = |rank| self.peers.iter().any(|peer| peer.rank == rank);
+        match (hello, descriptors.pop()) {
+            (
+                Message::Hello {
+                    rank,
+                    size,
+                    secret,
+                    share,
+                },
+                Some(process),
+            ) if secret == self.call.secret
+                && size == self.size
+                && (1..size).contains(&rank)
+                && !taken(Rank(rank)) =>
+            {
+                self.peers.push(Peer {
+                    rank: Rank(rank),
+                    socket,
+                    process,
+                    share,
+                });
+            }
+            _ => report("dropped a connection that is not of this job"),
+        }
+    }
+
+    /// Sends everybody the segment and waits until all have mapped it.
+    fn hand_out(
+        &mut self,
+        file: &OwnedFd,
+        segment: &Segment,
+        until: Instant,
+    ) -> Result<(), OpenError> {
+        self.peers.sort_by_key(|peer| peer.rank);
+        let token = random(ME)?;
+        segment.header().token.store(token, Ordering::Relaxed);
+        // Descriptors under way count against the limit of open files: few mates at a time.
+        let at_once = (UNDER_WAY_MAX / self.size as usize).max(1);
+        let mut mapped = vec![false; self.peers.len()];
+        let mut welcomed = 0;
+        while mapped.contains(&false) {
+            let done = mapped.iter().filter(|mapped| **mapped).count();
+            while welcomed < self.peers.len() && welcomed - done < at_once {
+                self.welcome(&self.peers[welcomed], file, segment)?;
+                welcomed += 1;
+            }
+            let sockets: Vec<_> = self.peers.iter().map(|peer| peer.socket.as_fd()).collect();
+            let ready = ready(&sockets, until).map_err(wire(ME))?;
+            if ready.is_empty() {
+                return Err(self.late("map the shared memory", |rank, peers| {
+                    peers
+                        .iter()
+                        .zip(&mapped)
+                        .any(|(peer, mapped)| peer.rank == rank && !mapped)
+                }));
+            }
+            for place in ready {
+                let peer = &self.peers[place];
+                if mapped[place] {
+                    return Err(self.last_words(peer));
+                }
+                self.check_proof(peer, segment, token)?;
+                mapped[place] = true;
+            }
+        }
+        // From here on nothing fails: a mate that has ended is noticed by all as lost.
+        self.tell_all(&Message::Go);
+        Ok(())
+    }
+
+    fn welcome(&self, peer: &Peer, file: &OwnedFd, segment: &Segment) -> Result<(), OpenError> {
+        let layout = segment.layout();
+        let welcome = Message::Welcome {
+            geometry: layout.geometry(),
+            processors: self.processors(),
+        };
+        let mut descriptors = vec![file.as_fd(), self.own_process.as_fd()];
+        descriptors.extend(self.peers.iter().map(|peer| peer.process.as_fd()));
+        let mut message = &welcome;
+        for some in descriptors.chunks(DESCRIPTORS_MAX) {
+            send(&peer.socket, message, some).map_err(wire(peer.rank))?;
+            message = &Message::Processes;
+        }
+        Ok(())
+    }
+
+    fn check_proof(&self, peer: &Peer, segment: &Segment, token: u64) -> Result<(), OpenError> {
+        let (message, _) = receive(&peer.socket, Instant::now()).map_err(wire(peer.rank))?;
+        let there = &segment.seat(peer.rank.index()).token;
+        match message {
+            Message::Mapped { token: read, mine }
+                if read == token && there.load(Ordering::Relaxed) == mine =>
+            {
+                Ok(())
+            }
+            Message::GiveUp(reason) => Err(given_up(peer.rank, reason)),
+            _ => Err(OpenError::Garbled {
+                rank: peer.rank,
+                what: "no proof that it mapped the segment",
+            }),
+        }
+    }
+
+    /// Why a mate that should be silent is not.
+    fn last_words(&self, peer: &Peer) -> OpenError {
+        match receive(&peer.socket, Instant::now()) {
+            Ok((Message::GiveUp(reason), _)) => given_up(peer.rank, reason),
+            Ok(_) => OpenError::Garbled {
+                rank: peer.rank,
+                what: "a message out of turn",
+            },
+            Err(error) => wire(peer.rank)(error),
+        }
+    }
+
+    fn late(&self, expected: &'static str, missing: impl Fn(Rank, &[Peer]) -> bool) -> OpenError {
+        let ranks = (1..self.size).map(Rank);
+        let absent: Vec<Rank> = ranks.filter(|rank| missing(*rank, &self.peers)).collect();
+        OpenError::Late {
+            rank: *absent.first().expect("somebody was waited for"),
+            expected,
+            seconds: self.patience.seconds,
+            missing: u32::try_from(absent.len()).expect("fewer than all ranks"),
+        }
+    }
+
+    fn tell_all(&self, message: &Message) {
+        for peer in &self.peers {
+            // Whoever is gone need not hear it.
+            let _ = send(&peer.socket, message, &[]);
+        }
+    }
+
+    fn processors(&self) -> u32 {
+        let shares = self.peers.iter().map(|peer| &peer.share);
+        together(shares.chain([&self.own_share]))
+    }
+
+    fn joined(self, segment: Segment) -> Joined {
+        let processors = self.processors();
+        let others = self.peers.into_iter().map(|peer| Some(peer.process));
+        Joined {
+            segment,
+            processes: std::iter::once(None).chain(others).collect(),
+            processors,
+        }
+    }
+}
+
+/// Makes and maps a segment, if there is room for it.
+fn make_segment(ranks: u32, options: &ShmOptions) -> Result<(OwnedFd, Segment), OpenError> {
+    let heap_bytes = options
+        .heap_bytes
+        .max(1)
+        .checked_next_multiple_of(PAGE_BYTES)
+        .unwrap_or(u64::MAX);
+    let lack = |bytes, cause| OpenError::Memory {
+        ranks,
+        heap_mib: heap_bytes >> 20,
+        bytes,
+        cause,
+    };
+    let geometry = Geometry {
+        ranks,
+        counters: options.counters,
+        heap_bytes,
+    };
+    let Some(layout) = geometry.layout() else {
+        return Err(lack(u64::MAX, "no machine has as much".into()));
+    };
+    let bytes = layout.bytes() as u64;
+    let available = room::available_bytes(&cgroup::read_here);
+    if bytes > available {
+        return Err(lack(bytes, format!("{available} bytes are available")));
+    }
+    // A file larger than this limit would end the process by a signal.
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
+    if limit.is_some_and(|limit| bytes > limit) {
+        return Err(lack(bytes, "the limit of file sizes (ulimit -f)".into()));
+    }
+    let file = Segment::create(layout).map_err(|error| lack(bytes, error.to_string()))?;
+    let segment = Segment::map(&file, geometry).map_err(|error| lack(bytes, error.to_string()))?;
+    let segment = segment.expect("the file was made with this geometry");
+    Ok((file, segment))
+}
+
+fn given_up(rank: Rank, reason: String) -> OpenError {
+    OpenError::GivenUp { by: rank, reason }
+}
+
+/// Why a message of or to `rank` did not come through.
+pub(super) fn wire(rank: Rank) -> impl FnOnce(WireError) -> OpenError {
+    move |error| match error {
+        WireError::Closed => OpenError::Ended { rank },
+        WireError::Late | WireError::Garbled => OpenError::Garbled {
+            rank,
+            what: "no message of ours",
+        },
+        WireError::System(errno) => refused(rank, "exchange messages to open shared memory")(errno),
+    }
+}
+
+fn report(what: &str) {
+    eprintln!("tutti: rank 0 {what} while it opened the shared memory");
+}
+
+const ME: Rank = Rank(0);
+
+/// Most descriptors sent and not yet received, well below the usual limit of 1,024 open files.
+const UNDER_WAY_MAX: usize = 512;

@@ -1,0 +1,185 @@
+//! One counter in shared memory, and how to sleep until it is reached without losing a wake-up.
+//!
+//! A sleeper announces the value it wants, looks at the counter once more, and sleeps. A writer
+//! raises the counter, then looks whether somebody wants a value that is reached now:
+//!
+//! ```text
+//!   sleeper:  wanted := mine; read value; sleep      writer:  raise value; read wanted; wake
+//! ```
+//!
+//! Each writes before it reads, in one total order, so at least one of them sees the other. Waking
+//! clears the announcement and rings everybody; whoever still has to wait announces itself anew.
+//! So a writer makes no system call while nobody sleeps, nor for values that nobody waits for yet:
+//! of the arrivals at a barrier only the last one wakes.
+//!
+//! Who waits for one counter sleeps on its *bell*, and one system call wakes all of them. Who waits
+//! for several sleeps on its own *doorbell*, whose number it leaves in the `doors` of each. The
+//! kernel compares bells, which move only when rung, not the low half of the counter itself: a
+//! counter that moves by a multiple of 2^32 between a look and a sleep cannot be mistaken for one
+//! that stood still. An announcement outlives a sleep that timed out: it costs at most one needless
+//! wake-up.
+
+use transport_core::Nanos;
+
+use super::primitive::{AtomicU32, AtomicU64, Ordering, write_before_read};
+
+/// Words of the `doors` set of a line; loom explores one word far faster than eight.
+const DOOR_WORDS: usize = if cfg!(loom) { 1 } else { 8 };
+
+/// Most ranks of one node: each has a bit in the `doors` of every line.
+pub(crate) const MATES_MAX: usize = DOOR_WORDS * 64;
+
+/// What the protocol needs of the system, so that loom can play its part.
+pub(crate) trait Bells {
+    /// Sleeps unless `bell` differs from `seen`, until woken, at most for `span`; may return early.
+    fn sleep(&self, bell: &AtomicU32, seen: u32, span: Nanos) -> Slept;
+
+    /// Wakes up to `sleepers` that sleep on `bell`.
+    fn wake(&self, bell: &AtomicU32, sleepers: u32);
+
+    /// The bell of a node-mate, by its place on the node.
+    fn doorbell(&self, mate: usize) -> &AtomicU32;
+}
+
+/// How a sleep ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Slept {
+    /// Something may have changed.
+    Woken,
+    /// The span is over.
+    TimedOut,
+}
+
+/// A counter and who waits for it. All zero is the initial state.
+#[repr(C)]
+pub(crate) struct Line {
+    pub(super) value: AtomicU64,
+    /// The complement of the lowest value that a sleeper wants; 0 if nobody wants any.
+    pub(super) wanted: AtomicU64,
+    /// Not 0 if somebody may sleep on `bell`.
+    pub(super) direct: AtomicU32,
+    pub(super) bell: AtomicU32,
+    /// Whose doorbells to ring.
+    pub(super) doors: [AtomicU64; DOOR_WORDS],
+}
+
+impl Line {
+    /// The value; whoever sees it sees every byte announced by the signals that led to it.
+    #[inline]
+    pub(crate) fn load(&self) -> u64 {
+        // Acquire: pairs with the writes in `add` and `set`.
+        self.value.load(Ordering::Acquire)
+    }
+
+    /// Adds, wakes whoever waited for the sum, and yields the value before.
+    #[inline]
+    pub(crate) fn add(&self, amount: u64, bells: &impl Bells) -> u64 {
+        // SeqCst: releases the bytes written before to `load`, and comes before the read of
+        // `wanted` in the total order, see `wake_if_wanted`.
+        let before = self.value.fetch_add(amount, Ordering::SeqCst);
+        self.wake_if_wanted(before.wrapping_add(amount), bells);
+        before
+    }
+
+    /// Stores a value not below the present one and wakes whoever waited for it.
+    #[inline]
+    pub(crate) fn set(&self, value: u64, bells: &impl Bells) {
+        debug_assert!(
+            self.value.load(Ordering::Relaxed) <= value,
+            "a counter was set back"
+        );
+        // SeqCst: as in `add`.
+        self.value.store(value, Ordering::SeqCst);
+        self.wake_if_wanted(value, bells);
+    }
+
+    /// Sleeps on this counter alone until it may have reached `at_least`.
+    pub(crate) fn sleep(&self, at_least: u64, span: Nanos, bells: &impl Bells) -> Slept {
+        // Acquire: pairs with the Release of the ring in `wake`, so that whoever sees a rung bell
+        // sees the value for which it was rung. First of all, so that a ring for an announcement
+        // made below always changes `seen`.
+        let seen = self.bell.load(Ordering::Acquire);
+        // AcqRel: pairs with the swap in `wake`; if that came first, our `wanted` comes after it.
+        self.direct.swap(1, Ordering::AcqRel);
+        self.announce(at_least);
+        if self.reached(at_least) {
+            return Slept::Woken;
+        }
+        bells.sleep(&self.bell, seen, span)
+    }
+
+    #[inline]
+    fn wake_if_wanted(&self, value: u64, bells: &impl Bells) {
+        write_before_read();
+        // SeqCst: the raise came before in the total order. If a sleeper's `announce` comes after
+        // this read, its look at the value comes after the raise and it does not sleep.
+        let wanted = self.wanted.load(Ordering::SeqCst);
+        if value >= !wanted {
+            self.wake(bells);
+        }
+    }
+
+    #[cold]
+    pub(super) fn wake(&self, bells: &impl Bells) {
+        // AcqRel: whoever announces after this swap is seen by the next writer; whoever did before
+        // has read its bell before, so that the rings below end its sleep. `direct` and `doors` are
+        // taken only after `wanted`, so that no announcement is cleared without a ring.
+        if self.wanted.swap(0, Ordering::AcqRel) == 0 {
+            return;
+        }
+        if self.direct.swap(0, Ordering::AcqRel) != 0 {
+            self.bell.fetch_add(1, Ordering::Release);
+            bells.wake(&self.bell, u32::MAX);
+        }
+        for (word, doors) in self.doors.iter().enumerate() {
+            // Relaxed is enough to see doors announced before the swap of `wanted`.
+            if doors.load(Ordering::Relaxed) == 0 {
+                continue;
+            }
+            let mut doors = doors.swap(0, Ordering::AcqRel);
+            while doors != 0 {
+                let mate = word * 64 + doors.trailing_zeros() as usize;
+                doors &= doors - 1;
+                let doorbell = bells.doorbell(mate);
+                // Release: pairs with the Acquire in `sleep_on_all`.
+                doorbell.fetch_add(1, Ordering::Release);
+                bells.wake(doorbell, 1);
+            }
+        }
+    }
+
+    pub(super) fn announce(&self, at_least: u64) {
+        // Whoever waits for the very last value is woken one early: its complement means nobody.
+        let wanted = !at_least.min(u64::MAX - 1);
+        // SeqCst: comes before the look at the value in the total order, see `wake_if_wanted`.
+        self.wanted.fetch_max(wanted, Ordering::SeqCst);
+    }
+
+    pub(super) fn reached(&self, at_least: u64) -> bool {
+        write_before_read();
+        // SeqCst: after `announce` in the total order.
+        self.value.load(Ordering::SeqCst) >= at_least
+    }
+}
+
+/// Sleeps on the doorbell of `me` until one of several counters may have reached its value.
+pub(crate) fn sleep_on_all<'a>(
+    watches: impl Iterator<Item = (&'a Line, u64)> + Clone,
+    me: usize,
+    span: Nanos,
+    bells: &impl Bells,
+) -> Slept {
+    let doorbell = bells.doorbell(me);
+    // Acquire, and first of all: as in `Line::sleep`.
+    let seen = doorbell.load(Ordering::Acquire);
+    for (line, at_least) in watches.clone() {
+        // AcqRel: as `direct` in `Line::sleep`.
+        line.doors[me / 64].fetch_or(1 << (me % 64), Ordering::AcqRel);
+        line.announce(at_least);
+    }
+    let mut watches = watches;
+    if watches.any(|(line, at_least)| line.reached(at_least)) {
+        return Slept::Woken;
+    }
+    bells.sleep(doorbell, seen, span)
+}

@@ -1,0 +1,167 @@
+//! How the ranks of a node come to share a segment.
+//!
+//! ```text
+//!   leader (rank 0)                                 mate
+//!   listens on an abstract socket, publishes it
+//!   ─────────────────────────── fence ───────────────────────────
+//!   makes the segment          <──── Hello, own process descriptor
+//!   Welcome, segment, process descriptors of all ranks ───>  maps it
+//!                              <──── Mapped: token read, token written
+//!   Go, once all have mapped it ───>
+//! ```
+//!
+//! Nothing here has a name in any file system: the segment is an anonymous file, the socket an
+//! abstract name. So nothing remains wherever a process is killed. A process descriptor is opened by
+//! its own process, so that it can mean no other one. Whoever gives up says so to the leader, the
+//! leader to all: every rank ends with an error that names the rank at fault.
+
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::process::PidfdFlags;
+use rustix::rand::GetRandomFlags;
+use transport_core::Rank;
+
+use super::error::{OpenError, refused};
+use super::leader::Leader;
+use super::line::MATES_MAX;
+use super::processors::Share;
+use super::segment::Segment;
+use super::{ShmOptions, cgroup, mate};
+use crate::bootstrap::Rendezvous;
+
+/// What opening yields.
+pub(super) struct Joined {
+    pub(super) segment: Segment,
+    /// Process descriptors of the mates by rank; `None` for this rank.
+    pub(super) processes: Vec<Option<OwnedFd>>,
+    /// Processors that the ranks may use together.
+    pub(super) processors: u32,
+}
+
+/// Where the leader listens, as published at the rendezvous.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Call {
+    /// The socket's abstract name.
+    pub(super) name: u64,
+    /// What only ranks of this job know.
+    pub(super) secret: u64,
+    /// The leader's host, for error lines only.
+    pub(super) host: String,
+}
+
+/// Shares a segment between all ranks of the rendezvous.
+pub(super) fn join(peers: &mut impl Rendezvous, options: &ShmOptions) -> Result<Joined, OpenError> {
+    let (rank, size) = (peers.rank(), peers.size());
+    if size as usize > MATES_MAX {
+        return Err(OpenError::TooManyRanks {
+            ranks: size,
+            most: u32::try_from(MATES_MAX).expect("a small constant"),
+        });
+    }
+    let share = Share::of_this_process(&cgroup::read_here);
+    if rank == Rank(0) {
+        let leader = Leader::listen(size, share, options)?;
+        if size > 1 {
+            peers.publish(KEY, &leader.call().to_value())?;
+            peers.fence()?;
+        }
+        return leader.share_segment(options);
+    }
+    peers.fence()?;
+    let value = peers.lookup(KEY)?;
+    let call = value.as_deref().and_then(Call::from_value);
+    let call = call.ok_or(OpenError::Garbled {
+        rank: Rank(0),
+        what: "where it listens",
+    })?;
+    mate::Mate::new(rank, size, Patience::of(options)).join(share, &call)
+}
+
+/// How long a rank waits that begins now.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    pub(super) until: Instant,
+    /// For error lines.
+    pub(super) seconds: u64,
+}
+
+impl Patience {
+    pub(super) fn of(options: &ShmOptions) -> Self {
+        let span = Duration::from_nanos(options.patience.0);
+        let now = Instant::now();
+        let far = Duration::from_secs(u64::from(u32::MAX));
+        Self {
+            until: now.checked_add(span).unwrap_or(now + far),
+            seconds: span.as_secs(),
+        }
+    }
+}
+
+/// A process descriptor of this process.
+pub(super) fn own_process(rank: Rank) -> Result<OwnedFd, OpenError> {
+    let me = rustix::process::getpid();
+    rustix::process::pidfd_open(me, PidfdFlags::empty())
+        .map_err(refused(rank, "open a descriptor of its process"))
+}
+
+/// A number that nobody can guess.
+pub(super) fn random(rank: Rank) -> Result<u64, OpenError> {
+    let mut bytes = [0; 8];
+    rustix::io::retry_on_intr(|| {
+        rustix::rand::getrandom(&mut bytes[..], GetRandomFlags::empty()).map(|_| ())
+    })
+    .map_err(refused(rank, "draw a random number"))?;
+    Ok(u64::from_ne_bytes(bytes))
+}
+
+/// The name of this host, for error lines only.
+pub(super) fn host() -> String {
+    let name = rustix::system::uname();
+    let name = name.nodename().to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    let name = name.chars().map(|c| if plain(c) { c } else { '_' });
+    name.take(64).collect()
+}
+
+impl Call {
+    /// The abstract name as bytes.
+    pub(super) fn socket_name(&self) -> Vec<u8> {
+        format!("tutti-{:016x}", self.name).into_bytes()
+    }
+
+    fn to_value(&self) -> String {
+        format!("{:016x}.{:016x}.{}", self.name, self.secret, self.host)
+    }
+
+    fn from_value(value: &str) -> Option<Self> {
+        let mut parts = value.splitn(3, '.');
+        Some(Self {
+            name: u64::from_str_radix(parts.next()?, 16).ok()?,
+            secret: u64::from_str_radix(parts.next()?, 16).ok()?,
+            host: parts.next()?.to_owned(),
+        })
+    }
+}
+
+const KEY: &str = "tutti-shm";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_survives_the_rendezvous_whatever_the_host_is_called() {
+        let call = Call {
+            name: 7,
+            secret: u64::MAX,
+            host: "a.b-c.example".into(),
+        };
+
+        let value = call.to_value();
+
+        assert_eq!(Call::from_value(&value), Some(call));
+        assert!(value.len() <= 255 && host().len() <= 64);
+        assert_eq!(Call::from_value("nonsense"), None);
+    }
+}
