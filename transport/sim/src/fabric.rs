@@ -166,6 +166,7 @@ impl Fabric for SimFabric {
         if !self.stage.has_threads() || panicking() {
             return;
         }
+        self.loads.set(0);
         let rank = self.rank;
         if let Pause::Block { watch, .. } = pause {
             watch.iter().for_each(|watch| self.check_mate(watch.home));

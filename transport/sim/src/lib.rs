@@ -51,6 +51,7 @@
 #![forbid(unsafe_code)]
 
 mod adversary;
+pub mod conformance;
 mod error;
 mod fabric;
 mod heaps;
