@@ -273,3 +273,7 @@ fn bound(announced: i64, ours: usize) -> usize {
 fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

@@ -36,6 +36,7 @@ pub fn inherited_stream(
             ));
         }
     };
+    check_is_stream(number).map_err(wrong)?;
     let mut taken = TAKEN
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
@@ -44,22 +45,23 @@ pub fn inherited_stream(
             variable: variable.to_owned(),
         });
     }
-    check_is_stream(number).map_err(wrong)?;
     taken.push(number);
     // SAFETY: `number` is open (checked above). It was named by the launcher as ours to use, no
     // other code of this process is told about it, and `TAKEN` keeps us from owning it twice.
-    Ok(Some(unsafe { OwnedFd::from_raw_fd(number) }))
+    let stream = unsafe { OwnedFd::from_raw_fd(number) };
+    rustix::io::fcntl_setfd(&stream, FdFlags::CLOEXEC).expect("the descriptor is open");
+    Ok(Some(stream))
 }
 
-/// Checks that the number is an open stream socket, and sets close-on-exec.
+/// Checks that the number is an open stream socket.
 fn check_is_stream(number: RawFd) -> Result<(), &'static str> {
-    // SAFETY: the borrow ends with this function, which only asks the kernel about the number; if
-    // it is not open, or another kind of file, the kernel says so.
-    let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
     const NOT_OPEN: &str = "is not an open descriptor: a program between the launcher and this one \
                             closed it, or the variable was inherited from a rank that started this \
                             program; unset it to run alone";
-    rustix::io::fcntl_setfd(descriptor, FdFlags::CLOEXEC).map_err(|_| NOT_OPEN)?;
+    // SAFETY: the borrow ends with this function, which only asks the kernel about the number; if
+    // it is not open, or another kind of file, the kernel says so.
+    let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+    rustix::io::fcntl_getfd(descriptor).map_err(|_| NOT_OPEN)?;
     match rustix::net::sockopt::socket_type(descriptor) {
         Ok(rustix::net::SocketType::STREAM) => Ok(()),
         _ => Err(
