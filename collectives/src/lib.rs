@@ -1,1 +1,42 @@
-//! Placeholder.
+//! Communicators: groups of ranks that exchange data and synchronise, on any fabric.
+//!
+//! A [`Communicator`] belongs to no fabric; its methods take the [`Driver`](transport_core::Driver)
+//! that waits for them and a deadline. All members call the same methods in the same order.
+//!
+//! Everything that moves data is one mechanism, the *stream* ([`stream`]): all members show each
+//! other their bytes, a window at a time, with one synchronisation per window. On one node every
+//! member reads the others' windows in place. Between nodes the leaders bring each other the blocks
+//! of their nodes ([`relay`]: Bruck, ring or recursive doubling), and mates read the leader's board.
+//!
+//! ```text
+//!   allgather(v)   broadcast   allreduce   alltoallv   agree   split, allocation
+//!         └────────────┴───────────┴───────────┴─────────┴────────────┘
+//!                                 stream: any amount through a bounded window
+//!                                    │
+//!             one node: barrier      │      nodes: fan-in, relay between leaders, fan-out
+//! ```
+#![forbid(unsafe_code)]
+#![cfg_attr(doc, allow(rustdoc::private_intra_doc_links))]
+
+mod agree;
+mod allgather;
+mod alloc;
+mod alltoall;
+mod broadcast;
+mod bruck;
+mod communicator;
+mod doubling;
+mod error;
+mod exchange;
+mod layout;
+mod plan;
+mod reduce;
+mod relay;
+mod ring;
+mod split;
+mod stream;
+
+pub use allgather::Gathered;
+pub use alloc::Domain;
+pub use communicator::Communicator;
+pub use error::CollectiveError;

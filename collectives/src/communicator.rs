@@ -1,0 +1,274 @@
+//! A group of ranks with the means to act together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use barrier::{Algorithm, Barrier, Round, Slots};
+use transport_core::{
+    Counter, Deadline, Driver, Fabric, Group, Memory, Offset, Outcome, Pending, Protocol, Running,
+    Step, WaitError, Watch,
+};
+
+use crate::CollectiveError;
+use crate::exchange::Exchange;
+use crate::plan::{Plan, Want};
+use crate::stream::{self, Sink, Source};
+
+/// A group of ranks that synchronise and exchange data.
+///
+/// All members call the same methods in the same order with the same driver's job underneath.
+/// Within a communicator a member is known by its *index*, from 0.
+///
+/// After a timeout a barrier can be called again and goes on. A timeout of anything else, or a lost
+/// rank, ends the communicator: later calls say so.
+#[derive(Debug)]
+pub struct Communicator {
+    group: Group,
+    algorithm: Algorithm,
+    barrier: Barrier,
+    /// A barrier whose wait timed out.
+    unfinished: Option<Running<Round>>,
+    /// Whether the barrier that was started last is over.
+    started: Option<Arc<AtomicBool>>,
+    exchange: Exchange,
+    ended: Option<WaitError>,
+    holdings: Holdings,
+}
+
+/// What a communicator has allocated on this rank.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Holdings {
+    pub(crate) want: Want,
+    pub(crate) at: Want,
+    pub(crate) node_base: u64,
+    pub(crate) network_base: u64,
+}
+
+impl Communicator {
+    /// All ranks of the job. The first thing to be made on a fresh fabric, by all ranks, once: its
+    /// place in every heap follows from nothing else being there.
+    ///
+    /// # Errors
+    /// [`CollectiveError::LateWorld`] if something has been allocated before,
+    /// [`CollectiveError::Full`] if heap or counters are too few.
+    pub fn world<F: Fabric>(driver: &mut Driver<F>) -> Result<Self, CollectiveError> {
+        let fabric = driver.fabric_mut();
+        let heap = fabric.heap();
+        let heap_bytes = heap.capacity();
+        if heap.fit(heap_bytes, 0) != Some(0) {
+            return Err(CollectiveError::LateWorld);
+        }
+        let group = Group::world(fabric.topology(), fabric.rank());
+        let plan = Plan::of(&group, &fabric.capabilities(), heap_bytes);
+        let want = plan.want();
+        let at = Want {
+            heap: fabric.heap().alloc(want.heap)?,
+            node: fabric.node_counters().alloc(want.node)?,
+            network: fabric.network_counters().alloc(want.network)?,
+        };
+        let holdings = Holdings {
+            want,
+            at,
+            node_base: 0,
+            network_base: 0,
+        };
+        Ok(Self::build(group, &plan, holdings))
+    }
+
+    /// A communicator over what has been allocated for it.
+    pub(crate) fn build(group: Group, plan: &Plan, holdings: Holdings) -> Self {
+        let slot = |at: u64| u32::try_from(at).expect("counters are numbered by u32");
+        let node = |after: u32| Slots {
+            first: Counter::Node(slot(holdings.at.node) + after),
+            base: holdings.node_base,
+        };
+        let network = |after: u32| Slots {
+            first: Counter::Network(slot(holdings.at.network) + after),
+            base: holdings.network_base,
+        };
+        let window = Offset(holdings.at.heap);
+        let need = plan.barrier;
+        Self {
+            algorithm: plan.algorithm,
+            barrier: Barrier::new(plan.algorithm, &group, node(0), network(0)),
+            unfinished: None,
+            started: None,
+            exchange: Exchange::new(plan, window, node(need.node), network(need.network)),
+            ended: None,
+            group,
+            holdings,
+        }
+    }
+
+    /// The members.
+    pub fn group(&self) -> &Group {
+        &self.group
+    }
+
+    /// This rank's index.
+    pub fn index(&self) -> u32 {
+        self.group.me()
+    }
+
+    /// The number of members.
+    pub fn size(&self) -> u32 {
+        self.group.size()
+    }
+
+    /// The barrier that was selected.
+    pub fn barrier_algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// Returns when every member has called it.
+    ///
+    /// # Errors
+    /// [`CollectiveError::Wait`]; after a timeout the next call goes on with the same barrier.
+    /// [`CollectiveError::Busy`] if a started barrier is not over.
+    #[inline]
+    pub fn barrier<F: Fabric>(
+        &mut self,
+        driver: &mut Driver<F>,
+        deadline: Deadline,
+    ) -> Result<(), CollectiveError> {
+        if self.started.is_some() {
+            self.forget_started()?;
+        }
+        if self.unfinished.is_some() {
+            return self.go_on(driver, deadline);
+        }
+        let mut running = Running::new(self.barrier.next());
+        match driver.resume(&mut running, deadline) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                self.unfinished = Some(running);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// The first half of a split barrier: says that this member has arrived and does not wait. The
+    /// second half is `Driver::wait` on the result, or `Driver::test` until it is true. Meanwhile
+    /// everything but another barrier may be called.
+    ///
+    /// # Errors
+    /// As [`barrier`](Self::barrier).
+    pub fn start_barrier<F: Fabric>(
+        &mut self,
+        driver: &mut Driver<F>,
+    ) -> Result<Pending<()>, CollectiveError> {
+        self.forget_started()?;
+        if self.unfinished.is_some() {
+            return Err(CollectiveError::Busy);
+        }
+        let over = Arc::new(AtomicBool::new(false));
+        let round = Started {
+            round: self.barrier.next(),
+            over: Arc::clone(&over),
+        };
+        self.started = Some(over);
+        Ok(driver.start(round)?)
+    }
+
+    /// Gives counters and window back; returns when every member has called it.
+    ///
+    /// # Errors
+    /// As [`barrier`](Self::barrier); nothing is given back then.
+    pub fn free<F: Fabric>(
+        mut self,
+        driver: &mut Driver<F>,
+        deadline: Deadline,
+    ) -> Result<(), CollectiveError> {
+        self.barrier(driver, deadline)?;
+        let Holdings { want, at, .. } = self.holdings;
+        let fabric = driver.fabric_mut();
+        fabric.heap().free(at.heap, want.heap);
+        fabric.node_counters().free(at.node, want.node);
+        fabric.network_counters().free(at.network, want.network);
+        Ok(())
+    }
+
+    /// Runs a stream; see [`crate::stream`].
+    pub(crate) fn stream<F, S, K>(
+        &mut self,
+        driver: &mut Driver<F>,
+        source: Option<&S>,
+        sink: &mut K,
+        deadline: Deadline,
+    ) -> Result<(), CollectiveError>
+    where
+        F: Fabric,
+        S: Source + ?Sized,
+        K: Sink,
+    {
+        match self.ended {
+            Some(WaitError::Lost(lost)) => return Err(lost.into()),
+            Some(_) => return Err(CollectiveError::Interrupted),
+            None => {}
+        }
+        let deadline = absolute(driver, deadline);
+        let ends = (source, sink);
+        let result = stream::run(&mut self.exchange, driver, &self.group, ends, deadline);
+        if let Err(CollectiveError::Wait(error)) = &result {
+            self.ended = Some(*error);
+        }
+        result
+    }
+
+    #[cold]
+    fn go_on<F: Fabric>(
+        &mut self,
+        driver: &mut Driver<F>,
+        deadline: Deadline,
+    ) -> Result<(), CollectiveError> {
+        if let Some(running) = &mut self.unfinished {
+            driver.resume(running, deadline)?;
+            self.unfinished = None;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn forget_started(&mut self) -> Result<(), CollectiveError> {
+        match &self.started {
+            // Acquire: pairs with the Release in `Started::step`.
+            Some(over) if !over.load(Ordering::Acquire) => Err(CollectiveError::Busy),
+            _ => {
+                self.started = None;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The end of several waits in a row.
+pub(crate) fn absolute<F: Fabric>(driver: &Driver<F>, deadline: Deadline) -> Deadline {
+    match deadline {
+        Deadline::Within(span) => Deadline::At(driver.fabric().now() + span),
+        deadline => deadline,
+    }
+}
+
+/// A round in the background that says when it is over.
+#[derive(Debug)]
+struct Started {
+    round: Round,
+    over: Arc<AtomicBool>,
+}
+
+impl Protocol for Started {
+    type Output = ();
+
+    fn step<M: Memory>(&mut self, memory: &M, last: Outcome) -> Step<()> {
+        let step = self.round.step(memory, last);
+        if let Step::Done(()) = step {
+            // Release: pairs with the Acquire in `Communicator::forget_started`.
+            self.over.store(true, Ordering::Release);
+        }
+        step
+    }
+
+    fn watch(&self, sink: &mut dyn FnMut(Watch)) {
+        self.round.watch(sink);
+    }
+}

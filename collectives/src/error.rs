@@ -1,0 +1,113 @@
+//! Why a collective operation did not succeed.
+
+use transport_core::{ArenaFull, Lost, WaitError};
+
+/// Why an operation on a communicator did not succeed.
+#[non_exhaustive]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum CollectiveError {
+    /// A rank is gone or the deadline passed. After a timeout a barrier may be called again and goes
+    /// on; everything else leaves the communicator [`Interrupted`](Self::Interrupted).
+    #[error(transparent)]
+    Wait(#[from] WaitError),
+    /// Nothing left to allocate on this rank.
+    #[error(transparent)]
+    Full(#[from] ArenaFull),
+    /// A collective allocation failed because other members have nothing left.
+    #[error("no room for a collective allocation at {}", list(ranks))]
+    PeersFull {
+        /// The ranks that have no room.
+        ranks: Vec<u32>,
+    },
+    /// A buffer has not the length that the operation needs.
+    #[error("a buffer of {actual} bytes where {expected} are needed")]
+    WrongLength {
+        /// The bytes needed.
+        expected: u64,
+        /// The bytes given.
+        actual: u64,
+    },
+    /// Members passed different amounts to an operation that wants the same from all.
+    #[error(
+        "members passed different lengths: {} and this rank differ",
+        list(ranks)
+    )]
+    LengthsDiffer {
+        /// The ranks whose length is not this rank's.
+        ranks: Vec<u32>,
+    },
+    /// Other members could not take part because their arguments were wrong.
+    #[error("{} called with wrong arguments", list(ranks))]
+    Refused {
+        /// The ranks that said so.
+        ranks: Vec<u32>,
+    },
+    /// Members were to hold the same data and do not.
+    #[error("{label} is not the same everywhere; it differs on {}", list(ranks))]
+    Disagreement {
+        /// What was compared.
+        label: String,
+        /// The ranks that hold something else than most.
+        ranks: Vec<u32>,
+    },
+    /// A member index is not below the communicator's size.
+    #[error("no member {index} in a communicator of {size}")]
+    NoMember {
+        /// The index.
+        index: u32,
+        /// The number of members.
+        size: u32,
+    },
+    /// A barrier was started and is not over.
+    #[error("the barrier that was started before is not over")]
+    Busy,
+    /// An earlier operation stopped half-way; the communicator cannot be used any more.
+    #[error("an earlier operation on this communicator was interrupted")]
+    Interrupted,
+    /// The world must be made first, before anything else is allocated.
+    #[error("the world communicator was made after something else had been allocated")]
+    LateWorld,
+}
+
+impl From<Lost> for CollectiveError {
+    fn from(lost: Lost) -> Self {
+        Self::Wait(lost.into())
+    }
+}
+
+/// Ranks for a message: all of a few, the first of many.
+fn list(ranks: &[u32]) -> String {
+    let shown: Vec<String> = ranks.iter().take(SHOWN).map(u32::to_string).collect();
+    let noun = if ranks.len() == 1 { "rank" } else { "ranks" };
+    let more = match ranks.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{noun} {}{more}", shown.join(", "))
+}
+
+const SHOWN: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_ranks_and_do_not_flood() {
+        let error = |ranks: &[u32]| {
+            CollectiveError::Disagreement {
+                label: "the .music file".to_owned(),
+                ranks: ranks.to_vec(),
+            }
+            .to_string()
+        };
+
+        assert_eq!(
+            error(&[3]),
+            "the .music file is not the same everywhere; it differs on rank 3"
+        );
+        assert!(
+            error(&(0..20).collect::<Vec<_>>()).contains("ranks 0, 1, 2, 3, 4, 5, 6, 7 and 12")
+        );
+    }
+}
