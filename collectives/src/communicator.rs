@@ -188,7 +188,7 @@ impl Communicator {
         Ok(())
     }
 
-    /// Runs a stream; see [`crate::stream`].
+    /// Runs a stream; see the module of that name.
     pub(crate) fn stream<F, S, K>(
         &mut self,
         driver: &mut Driver<F>,

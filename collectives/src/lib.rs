@@ -3,10 +3,10 @@
 //! A [`Communicator`] belongs to no fabric; its methods take the [`Driver`](transport_core::Driver)
 //! that waits for them and a deadline. All members call the same methods in the same order.
 //!
-//! Everything that moves data is one mechanism, the *stream* ([`stream`]): all members show each
+//! Everything that moves data is one mechanism, the *stream*: all members show each
 //! other their bytes, a window at a time, with one synchronisation per window. On one node every
 //! member reads the others' windows in place. Between nodes the leaders bring each other the blocks
-//! of their nodes ([`relay`]: Bruck, ring or recursive doubling), and mates read the leader's board.
+//! of their nodes (Bruck, ring or recursive doubling), and mates read the leader's board.
 //!
 //! ```text
 //!   allgather(v)   broadcast   allreduce   alltoallv   agree   split, allocation
@@ -16,7 +16,6 @@
 //!             one node: barrier      │      nodes: fan-in, relay between leaders, fan-out
 //! ```
 #![forbid(unsafe_code)]
-#![cfg_attr(doc, allow(rustdoc::private_intra_doc_links))]
 
 mod agree;
 mod allgather;
@@ -32,6 +31,8 @@ mod layout;
 mod plan;
 mod reduce;
 mod relay;
+#[cfg(test)]
+mod relay_sweep;
 mod ring;
 mod split;
 mod stream;

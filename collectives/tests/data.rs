@@ -97,6 +97,26 @@ fn megabytes_pass_through_a_heap_of_one() {
 }
 
 #[test]
+fn large_blocks_go_round_a_ring_of_leaders() {
+    for (size, per_node) in [(5, 1), (8, 2), (7, 3)] {
+        let topology = Topology::blocks(size, per_node);
+        let sim = sim(&topology, Adversary::harsh(6), 6).heap_bytes(4 << 20);
+        job(&sim, |world, driver| {
+            let length = |rank: u32| 150_000 + 10_001 * rank as usize;
+            let me = world.index();
+
+            let all = world
+                .allgatherv(driver, &bytes(me, 0, length(me)), SOON)
+                .unwrap();
+
+            for (rank, part) in (0..).zip(all.parts()) {
+                assert!(part == bytes(rank, 0, length(rank)), "part {rank}");
+            }
+        });
+    }
+}
+
+#[test]
 fn broadcast_reaches_all_from_any_root() {
     for (seed, topology) in (0..).zip(shapes()) {
         for adversary in adversaries(seed) {
