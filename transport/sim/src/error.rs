@@ -26,27 +26,34 @@ pub struct SimError {
 
 /// What went wrong.
 #[non_exhaustive]
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Failure {
     /// All ranks that had not ended were waiting and nothing was in flight.
+    #[error("deadlock: all ranks wait and nothing is in flight")]
     Deadlock,
     /// The limit of virtual time was reached.
+    #[error("the limit of virtual time is reached")]
     TimeLimit,
     /// A rank panicked, with this message.
+    #[error("{0} panicked: {1}")]
     Panicked(Rank, String),
     /// A rank broke a rule of the contract.
+    #[error("{0} broke the contract: {1}")]
     Violation(Rank, Violation),
     /// The system had no thread for a rank, and said why.
+    #[error("no thread for {0}: {1}")]
     NoThread(Rank, String),
     /// A claim about the run does not hold.
+    #[error("{0}")]
     Oracle(String),
 }
 
 /// A rule of the contract that a protocol broke.
 #[non_exhaustive]
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Violation {
     /// A counter was set to less than it had: it may only grow.
+    #[error("{counter} of {home} set from {from} down to {to}")]
     Lowered {
         /// Whose counter.
         home: Rank,
@@ -58,6 +65,7 @@ pub enum Violation {
         to: u64,
     },
     /// Sets and adds were mixed on one counter.
+    #[error("sets and adds mixed on {counter} of {home}")]
     Mixed {
         /// Whose counter.
         home: Rank,
@@ -65,6 +73,7 @@ pub enum Violation {
         counter: Counter,
     },
     /// Two ranks had sets of one counter in flight.
+    #[error("{counter} of {home} is being set by {other} too")]
     TwoWriters {
         /// Whose counter.
         home: Rank,
@@ -74,6 +83,7 @@ pub enum Violation {
         other: Rank,
     },
     /// A counter grew beyond 64 bits.
+    #[error("{counter} of {home} overflowed")]
     Overflow {
         /// Whose counter.
         home: Rank,
@@ -81,6 +91,7 @@ pub enum Violation {
         counter: Counter,
     },
     /// A node counter of another node was to be changed.
+    #[error("{counter} of {home} is on another node")]
     Foreign {
         /// Whose counter.
         home: Rank,
@@ -88,6 +99,7 @@ pub enum Violation {
         counter: Counter,
     },
     /// The counter does not exist.
+    #[error("{home} has no {counter}")]
     NoCounter {
         /// Whose counter.
         home: Rank,
@@ -95,6 +107,7 @@ pub enum Violation {
         counter: Counter,
     },
     /// An add in a domain without atomics.
+    #[error("add on {counter} of {home}, whose domain has no atomics")]
     NoAtomics {
         /// Whose counter.
         home: Rank,
@@ -102,10 +115,13 @@ pub enum Violation {
         counter: Counter,
     },
     /// The rank does not exist.
+    #[error("there is no {0}")]
     NoRank(Rank),
     /// The source of a put is on another node.
+    #[error("put from {0}, which is on another node")]
     ForeignSource(Rank),
     /// A range of bytes that is not word-aligned or not within the heap.
+    #[error("{bytes} bytes at {offset} are not whole words within the heap of {home}")]
     BadRange {
         /// Whose heap.
         home: Rank,
@@ -160,58 +176,6 @@ impl fmt::Display for SimError {
             write!(f, "\n  {line}")?;
         }
         Ok(())
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Deadlock => write!(f, "deadlock: all ranks wait and nothing is in flight"),
-            Self::TimeLimit => write!(f, "the limit of virtual time is reached"),
-            Self::Panicked(rank, message) => write!(f, "{rank} panicked: {message}"),
-            Self::Violation(rank, what) => write!(f, "{rank} broke the contract: {what}"),
-            Self::NoThread(rank, why) => write!(f, "no thread for {rank}: {why}"),
-            Self::Oracle(what) => write!(f, "{what}"),
-        }
-    }
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Lowered {
-                home,
-                counter,
-                from,
-                to,
-            } => write!(f, "{counter} of {home} set from {from} down to {to}"),
-            Self::Mixed { home, counter } => {
-                write!(f, "sets and adds mixed on {counter} of {home}")
-            }
-            Self::TwoWriters {
-                home,
-                counter,
-                other,
-            } => write!(f, "{counter} of {home} is being set by {other} too"),
-            Self::Overflow { home, counter } => write!(f, "{counter} of {home} overflowed"),
-            Self::Foreign { home, counter } => {
-                write!(f, "{counter} of {home} is on another node")
-            }
-            Self::NoCounter { home, counter } => write!(f, "{home} has no {counter}"),
-            Self::NoAtomics { home, counter } => {
-                write!(f, "add on {counter} of {home}, whose domain has no atomics")
-            }
-            Self::NoRank(rank) => write!(f, "there is no {rank}"),
-            Self::ForeignSource(rank) => write!(f, "put from {rank}, which is on another node"),
-            Self::BadRange {
-                home,
-                offset,
-                bytes,
-            } => write!(
-                f,
-                "{bytes} bytes at {offset} are not whole words within the heap of {home}"
-            ),
-        }
     }
 }
 

@@ -417,22 +417,24 @@ fn endless_work_reaches_the_limit_of_time() {
     assert_eq!(error.at, limit);
 }
 
-#[test]
-fn virtual_time_of_threads_is_the_same_for_the_same_seed() {
-    let times = |seed| {
-        let sim = sim(5, 2, seed).adversary(Adversary::harsh(3));
-        let times = sim.threads(|fabric| {
-            let mut driver = Driver::new(fabric);
-            for round in 0..4 {
-                driver
-                    .run(Dissemination::new(round), Deadline::Never)
-                    .unwrap();
-            }
-            driver.fabric().now()
-        });
-        times.unwrap()
-    };
+/// What a failing run of blocking code leaves behind, trace included.
+fn last_words(seed: u64) -> String {
+    let sim = sim(5, 2, seed).adversary(Adversary::harsh(3)).trace(true);
+    let error = sim.threads(|fabric| {
+        let mut driver = Driver::new(fabric);
+        for round in 0..4 {
+            let barrier = Dissemination::new(round);
+            driver.run(barrier, Deadline::Never).unwrap();
+        }
+        reach(&mut driver, COUNTER, u64::MAX);
+    });
+    let error = error.unwrap_err();
+    format!("{error}\n{}", error.trace)
+}
 
-    assert_eq!(times(1), times(1));
-    assert_ne!(times(1), times(2));
+#[test]
+fn the_same_seed_gives_threads_the_same_trace_and_another_seed_another() {
+    assert!(last_words(1).lines().count() > 5 * 4 * 3 * 3);
+    assert_eq!(last_words(1), last_words(1));
+    assert_ne!(last_words(1), last_words(2));
 }

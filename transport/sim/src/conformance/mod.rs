@@ -12,7 +12,7 @@
 //! assert_eq!(verdicts.unwrap(), [const { Ok(()) }; 3]);
 //! ```
 //!
-//! A case needs no more than puts and sets on network counters to keep the ranks in step. It takes
+//! A case needs no more than sets of network counters to keep the ranks in step. It takes
 //! what it needs from the arenas, at the same places on all ranks, and gives it back; so the arenas
 //! must be alike on all ranks, and nobody else may have used the counters that it gets. Promises that need the death of a rank (section 7) or the
 //! end of a job are left to each fabric's own tests.
@@ -100,7 +100,8 @@ pub const fn cases() -> &'static [Case] {
 /// Runs a case on this rank, while every other rank does so too.
 ///
 /// # Errors
-/// What this rank, or that another one, saw against the contract; a case that does not exist.
+/// What this rank, or that another one, saw against the contract; a case that does not exist. The
+/// job must not be used for further cases then: its ranks are out of step.
 pub fn run<F: Fabric>(driver: &mut Driver<F>, case: &str) -> Result<(), String> {
     let rank = driver.fabric().rank();
     let name = |what: String| format!("case {case}, {rank}: {what}");
@@ -108,19 +109,11 @@ pub fn run<F: Fabric>(driver: &mut Driver<F>, case: &str) -> Result<(), String> 
         return Err(format!("there is no case {case}"));
     }
     let mut stand = Stand::build(driver).map_err(name)?;
-    let verdict = dispatch(case, &mut stand);
-    let failures = stand.agree(u64::from(verdict.is_err()));
-    let dismantled = stand.dismantle();
-    verdict
-        .and(failures)
-        .and_then(|failures| {
-            dismantled?;
-            match failures {
-                0 => Ok(()),
-                _ => Err("another rank failed".to_owned()),
-            }
-        })
-        .map_err(name)
+    let verdict = dispatch(case, &mut stand).and_then(|()| stand.meet());
+    if verdict.is_err() {
+        stand.give_up();
+    }
+    verdict.and(stand.dismantle()).map_err(name)
 }
 
 /// Runs all cases.

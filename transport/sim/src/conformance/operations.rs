@@ -4,7 +4,7 @@ use transport_core::{
     Counter, Deadline, Fabric, Nanos, Pause, Place, PostError, Posted, Rank, Signal, Ticket,
 };
 
-use super::stand::{Stand, ensure};
+use super::stand::{GUARD, Stand, ensure};
 use super::steps::{Until, add, fetch_add, notify, pattern, put, set};
 
 /// More than any queue is likely to hold.
@@ -151,10 +151,9 @@ impl Parcel {
         let me = stand.me;
         let (_, ahead) = stand.partners(self.distance);
         let (from, to) = (stand.source(me), stand.target(ahead, me));
-        stand
-            .driver
-            .fabric()
-            .copy_in(from.offset, &self.content(me));
+        // The source goes on behind what is sent, so that too long a put is seen.
+        let content = pattern(self.number(me), self.bytes + GUARD);
+        stand.driver.fabric().copy_in(from.offset, &content);
         for (counter, value) in self.announcers(stand, ahead, signal) {
             stand.post(put(from, to, self.bytes, signal(counter, value)))?;
         }
@@ -173,7 +172,7 @@ impl Parcel {
                 stand.reach(home, counter, value)?;
                 let at = stand.target(home, sender);
                 let read = stand.bytes(at, self.bytes);
-                let sent = self.content(sender);
+                let sent = pattern(self.number(sender), self.bytes);
                 let wrong = read.iter().zip(&sent).position(|(read, sent)| read != sent);
                 if let Some(byte) = wrong {
                     let bytes = self.bytes;
@@ -181,16 +180,19 @@ impl Parcel {
                     return Err(format!("{what}, but byte {byte} is wrong"));
                 }
                 let offset = at.offset.plus(stand.chunk);
-                let guard = stand.bytes(Place { offset, ..at }, 64);
-                ensure!(guard == [0; 64], "{sender}'s put wrote behind its end");
+                let guard = stand.bytes(Place { offset, ..at }, GUARD);
+                ensure!(
+                    guard == [0; GUARD as usize],
+                    "{sender}'s put wrote behind its end"
+                );
             }
         }
         Ok(())
     }
 
-    fn content(self, sender: Rank) -> Vec<u8> {
+    fn number(self, sender: Rank) -> u64 {
         let number = (u64::from(self.distance) * 100 + self.index) << 32;
-        pattern(number + u64::from(sender.0), self.bytes)
+        number + u64::from(sender.0)
     }
 
     fn sender<F: Fabric>(self, stand: &Stand<'_, F>, home: Rank) -> Rank {

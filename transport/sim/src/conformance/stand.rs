@@ -1,14 +1,11 @@
 //! What a case stands on: counters and heap that all ranks have at the same places, and a way to
 //! keep in step that uses puts and sets only.
 
-use std::sync::atomic::Ordering;
-
 use transport_core::{
-    Arena, Atomics, Counter, Deadline, Driver, Fabric, Nanos, Offset, Op, Place, Rank, WORD_BYTES,
-    Watch,
+    Arena, Atomics, Counter, Deadline, Driver, Fabric, Nanos, Offset, Op, Place, Rank, Watch,
 };
 
-use super::steps::{Do, Until, notify, put, set};
+use super::steps::{Do, Until, notify, set};
 
 /// No step of a case takes longer unless something is broken: for crowded machines.
 const PATIENCE: Nanos = Nanos::seconds(20);
@@ -19,8 +16,14 @@ const COUNTERS: u32 = 4;
 /// Bytes of the largest chunk.
 const CHUNK_MAX: u64 = 4_096;
 
-/// Bytes that two patterns never share a cache line with.
-const GUARD: u64 = 64;
+/// Bytes between any two chunks, which nothing may change.
+pub(super) const GUARD: u64 = 64;
+
+/// Ranks can agree on values below this; the other bits of a counter count agreements.
+const VALUES: u64 = 1 << 40;
+
+/// In place of an agreement: somebody failed.
+const FAILED: u64 = u64::MAX;
 
 /// Fails a case unless a claim holds.
 macro_rules! ensure {
@@ -43,10 +46,10 @@ pub(super) struct Stand<'a, F> {
     pub(super) chunk: u64,
     /// Agreements made with these counters, in earlier cases too.
     epoch: u64,
+    /// Whether the others know that there was a failure.
+    told: bool,
     node: Block,
     network: Block,
-    /// A word to send, a word with the answer, and at rank 0 a word from everyone.
-    mail: Block,
     window: Block,
 }
 
@@ -62,11 +65,9 @@ impl<'a, F: Fabric> Stand<'a, F> {
     pub(super) fn build(driver: &'a mut Driver<F>) -> Result<Self, String> {
         let me = driver.fabric().rank();
         let size = driver.fabric().topology().size();
-        let words = u64::from(size) + 2;
         let fabric = driver.fabric_mut();
         let node = Block::take(fabric.node_counters(), COUNTERS.into())?;
         let network = Block::take(fabric.network_counters(), u64::from(COUNTERS + size + 1))?;
-        let mail = Block::take(fabric.heap(), words * WORD_BYTES as u64)?;
         let mut stand = Self {
             driver,
             me,
@@ -74,12 +75,12 @@ impl<'a, F: Fabric> Stand<'a, F> {
             base: 0,
             chunk: 0,
             epoch: 0,
+            told: false,
             node,
             network,
-            mail,
             window: Block { at: 0, amount: 0 },
         };
-        stand.epoch = stand.driver.fabric().load(me, stand.release());
+        stand.epoch = stand.driver.fabric().load(me, stand.release()) / VALUES;
         stand.take_window()?;
         let zeros = vec![0; stand.window.amount as usize];
         let start = Offset(stand.window.at);
@@ -93,19 +94,45 @@ impl<'a, F: Fabric> Stand<'a, F> {
         let remembered = self.remember_epoch();
         let fabric = self.driver.fabric_mut();
         self.window.give(fabric.heap());
-        self.mail.give(fabric.heap());
         self.network.give(fabric.network_counters());
         self.node.give(fabric.node_counters());
         remembered
     }
 
-    /// The largest of all ranks' values; nobody gets it before all have asked.
+    /// The largest of all ranks' values; nobody gets it before all have asked. It needs no bytes,
+    /// so it works on fabrics that get those wrong.
     pub(super) fn agree(&mut self, value: u64) -> Result<u64, String> {
+        ensure!(value < VALUES, "{value} is too large to agree on");
+        ensure!(
+            self.epoch < FAILED / VALUES - 1,
+            "the ranks cannot agree any more"
+        );
         self.epoch += 1;
-        if self.me == Rank(0) {
-            self.collect(value)
+        let agreed = if self.me == Rank(0) {
+            self.collect(value)?
         } else {
-            self.deliver(value)
+            self.deliver(value)?
+        };
+        self.told = agreed == FAILED;
+        ensure!(!self.told, "another rank failed");
+        ensure!(agreed / VALUES == self.epoch, "the ranks are out of step");
+        Ok(agreed % VALUES)
+    }
+
+    /// Tells the others that they need not wait for this rank: it takes part in their next agreement
+    /// with a failure. They may be in the middle of anything, so nothing here has to succeed.
+    pub(super) fn give_up(&mut self) {
+        if self.told {
+            return;
+        }
+        if self.me != Rank(0) {
+            let _ = self.post(notify(Rank(0), set(self.arrival(self.me), FAILED)));
+            return;
+        }
+        for rank in (1..self.size).map(Rank) {
+            // Only who has arrived again is sure to have seen the release before this one.
+            let _ = self.reach(self.me, self.arrival(rank), (self.epoch + 1) * VALUES);
+            let _ = self.post(notify(rank, set(self.release(), FAILED)));
         }
     }
 
@@ -117,7 +144,7 @@ impl<'a, F: Fabric> Stand<'a, F> {
     /// Fails unless all ranks have the same value.
     pub(super) fn same(&mut self, what: &str, value: u64) -> Result<(), String> {
         let most = self.agree(value)?;
-        let least = u64::MAX - self.agree(u64::MAX - value)?;
+        let least = VALUES - 1 - self.agree(VALUES - 1 - value)?;
         ensure!(
             most == least,
             "{what} differs: {least} somewhere, {most} elsewhere"
@@ -230,7 +257,7 @@ impl<'a, F: Fabric> Stand<'a, F> {
         let chunks = u64::from(self.size) + 1;
         let free = self.driver.fabric_mut().heap().full(0).free;
         let fits = (free / 2 / chunks).saturating_sub(2 * GUARD) / GUARD * GUARD;
-        self.chunk = u64::MAX - self.agree(u64::MAX - fits.min(CHUNK_MAX))?;
+        self.chunk = CHUNK_MAX - self.agree(CHUNK_MAX - fits.min(CHUNK_MAX))?;
         ensure!(self.chunk > 0, "the heaps are too small to test anything");
         let amount = GUARD + chunks * (self.chunk + GUARD);
         self.window = Block::take(self.driver.fabric_mut().heap(), amount)?;
@@ -254,38 +281,35 @@ impl<'a, F: Fabric> Stand<'a, F> {
         self.meet()
     }
 
-    /// Rank 0's part of an agreement.
+    /// Rank 0's part of an agreement: what the release counters get.
     fn collect(&mut self, value: u64) -> Result<u64, String> {
-        let epoch = self.epoch;
-        let mut most = value;
+        let epoch = self.epoch * VALUES;
+        let mut agreed = epoch + value;
         for rank in (1..self.size).map(Rank) {
-            self.reach(self.me, self.arrival(rank), epoch)?;
-            most = most.max(self.read_mail(2 + rank.0));
+            agreed = agreed.max(self.reach(self.me, self.arrival(rank), epoch)?);
         }
-        self.write_mail(0, most);
         for rank in (1..self.size).map(Rank) {
-            let (from, to) = (self.mail(self.me, 0), self.mail(rank, 1));
-            self.post(put(from, to, 8, set(self.release(), epoch)))?;
+            self.post(notify(rank, set(self.release(), agreed)))?;
         }
-        Ok(most)
+        Ok(agreed)
     }
 
     /// Everyone else's part.
     fn deliver(&mut self, value: u64) -> Result<u64, String> {
-        let epoch = self.epoch;
-        self.write_mail(0, value);
-        let (from, to) = (self.mail(self.me, 0), self.mail(Rank(0), 2 + self.me.0));
-        self.post(put(from, to, 8, set(self.arrival(self.me), epoch)))?;
-        self.reach(self.me, self.release(), epoch)?;
-        Ok(self.read_mail(1))
+        let epoch = self.epoch * VALUES;
+        let arrived = set(self.arrival(self.me), epoch + value);
+        self.post(notify(Rank(0), arrived))?;
+        self.reach(self.me, self.release(), epoch)
     }
 
     /// Rank 0 sends itself nothing, so it has to note what all others have in their counters.
     fn remember_epoch(&mut self) -> Result<(), String> {
-        if self.me == Rank(0) {
-            self.post(notify(self.me, set(self.release(), self.epoch)))?;
+        if self.me != Rank(0) {
+            return Ok(());
         }
-        self.reach(self.me, self.release(), self.epoch).map(|_| ())
+        let value = self.epoch * VALUES;
+        self.post(notify(self.me, set(self.release(), value)))?;
+        self.reach(self.me, self.release(), value).map(|_| ())
     }
 
     /// Rank 0's counter of what a rank has sent.
@@ -296,27 +320,6 @@ impl<'a, F: Fabric> Stand<'a, F> {
     /// Everyone's counter of what rank 0 has sent.
     fn release(&self) -> Counter {
         Counter::Network(self.network.slot() + COUNTERS)
-    }
-
-    fn mail(&self, rank: Rank, word: u32) -> Place {
-        Place {
-            rank,
-            offset: Offset(self.mail.at + u64::from(word) * WORD_BYTES as u64),
-        }
-    }
-
-    fn read_mail(&self, word: u32) -> u64 {
-        let at = self.mail(self.me, word).offset;
-        let words = self.driver.fabric().words(self.me, at, 1);
-        // Relaxed: ordered by the signal that was seen before.
-        words[0].load(Ordering::Relaxed)
-    }
-
-    fn write_mail(&self, word: u32, value: u64) {
-        let at = self.mail(self.me, word).offset;
-        let words = self.driver.fabric().words(self.me, at, 1);
-        // Relaxed: ordered by the signal that will announce it.
-        words[0].store(value, Ordering::Relaxed);
     }
 }
 

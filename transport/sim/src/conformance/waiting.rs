@@ -101,7 +101,7 @@ pub(super) fn wakeups<F: Fabric>(stand: &mut Stand<'_, F>) -> Result<(), String>
 pub(super) fn wrap<F: Fabric>(stand: &mut Stand<'_, F>) -> Result<(), String> {
     let (me, starts) = (stand.me, stand.me.0 == 0);
     let (behind, ahead) = stand.partners(1);
-    for turn in 1..=4 {
+    for turn in 1..=2 {
         let value = stand.base + (turn << 32);
         if starts {
             set_all(stand, ahead, value)?;
