@@ -14,17 +14,36 @@ use rustix::fs::{CWD, Mode, OFlags, RawDir, openat};
 use rustix::io::{Errno, FdFlags};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
-/// Makes the child of `command` end when the launcher ends, and inherit no descriptors but its
-/// standard ones and `keep`, however many the launcher itself has inherited.
+/// What is to hold for a child.
+pub(crate) struct Confinement {
+    /// The descriptors that it inherits beside its standard ones, however many its launcher has.
+    pub(crate) keep: Vec<RawFd>,
+    /// Its limit of open files.
+    pub(crate) open_files: Rlimit,
+    /// The guard's socket, if the guard is to protect the group that this child leads.
+    pub(crate) guard: Option<RawFd>,
+}
+
+/// Makes the child of `command` end when the launcher ends, and confines it.
 ///
 /// The kernel ends the child when the *thread* that starts it ends.
-pub(crate) fn confine(command: &mut Command, keep: Vec<RawFd>, open_files: Rlimit) {
+pub(crate) fn confine(command: &mut Command, confinement: Confinement) {
     let launcher = rustix::process::getpid();
+    let Confinement {
+        keep,
+        open_files,
+        guard,
+    } = confinement;
     let hook = move || {
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
         // The launcher may have died before the line above, and then no signal will come.
         if rustix::process::getppid() != Some(launcher) {
             return Err(Errno::SRCH.into());
+        }
+        if let Some(guard) = guard {
+            // The child itself, not its launcher afterwards: there is no moment at which it runs
+            // unguarded.
+            tell_guard(guard, rustix::process::getpid());
         }
         for_each_descriptor(|number| {
             let flags = if keep.contains(&number) {
@@ -44,11 +63,20 @@ pub(crate) fn confine(command: &mut Command, keep: Vec<RawFd>, open_files: Rlimi
     unsafe { command.pre_exec(hook) };
 }
 
-/// Starts a process that waits until every other holder of the pipe's write end has ended, and then
-/// kills the process group whose number it was last sent (4 bytes, native order). So a launcher that
+fn tell_guard(socket: RawFd, group: Pid) {
+    // SAFETY: the launcher holds the socket open while it starts children, and this process is a
+    // copy of it.
+    let socket = unsafe { BorrowedFd::borrow_raw(socket) };
+    let number = group.as_raw_nonzero().get().to_ne_bytes();
+    // A guard that was killed guards no more; the job goes on.
+    let _ = rustix::net::send(socket, &number, rustix::net::SendFlags::NOSIGNAL);
+}
+
+/// Starts a process that waits until every holder of the other end of its socket has closed it, and
+/// then kills the process group whose number it was last sent (4 bytes, native order). So a launcher that
 /// is killed leaves nothing running, grandchildren included.
-pub(crate) fn spawn_guard(pipe: &OwnedFd) -> io::Result<Child> {
-    let pipe = pipe.as_raw_fd();
+pub(crate) fn spawn_guard(socket: &OwnedFd) -> io::Result<Child> {
+    let socket = socket.as_raw_fd();
     // The name is never executed: the hook does not return.
     let mut command = Command::new("tutti-guard");
     command
@@ -58,28 +86,28 @@ pub(crate) fn spawn_guard(pipe: &OwnedFd) -> io::Result<Child> {
     // Out of reach of signals that a terminal sends to the launcher's group.
     command.process_group(0);
     // SAFETY: the hook makes system calls only.
-    unsafe { command.pre_exec(move || guard(pipe)) };
+    unsafe { command.pre_exec(move || guard(socket)) };
     command.spawn()
 }
 
 /// Fails if this process cannot become a guard; otherwise does not return.
-fn guard(pipe: RawFd) -> io::Result<()> {
+fn guard(socket: RawFd) -> io::Result<()> {
     rustix::thread::set_name(c"tutti-guard")?;
     for_each_descriptor(|number| {
-        if number != pipe {
+        if number != socket {
             // Also the descriptor on which the parent waits for news of `exec`: it goes on.
             // SAFETY: this process is a copy that runs nothing but this function, which uses no
-            // descriptor but the pipe.
+            // descriptor but the socket.
             unsafe { rustix::io::close(number) };
         }
         Ok(())
     })?;
-    // SAFETY: the pipe is the one descriptor that was left open, and stays so.
-    let pipe = unsafe { BorrowedFd::borrow_raw(pipe) };
+    // SAFETY: the socket is the one descriptor that was left open, and stays so.
+    let socket = unsafe { BorrowedFd::borrow_raw(socket) };
     let mut group = None;
     let mut number = [0_u8; 4];
     loop {
-        match rustix::io::read(pipe, &mut number) {
+        match rustix::io::read(socket, &mut number) {
             Ok(4) => group = Pid::from_raw(i32::from_ne_bytes(number)),
             Err(Errno::INTR) => {}
             _ => break,

@@ -1,43 +1,36 @@
 //! The launcher's side of the guard: the process that ends a job's group if the launcher is killed.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::process::Child;
 use std::time::Instant;
 
-use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::error::LaunchError;
 use super::leftovers::wait_for_end;
 use crate::bootstrap::child;
+use crate::bootstrap::server::stream_pair;
 
 /// A running guard.
 #[derive(Debug)]
 pub(super) struct Guard {
     child: Child,
-    /// The guard acts when the last descriptor of this end is closed.
+    /// The guard acts when every holder of this end has closed it.
     life: OwnedFd,
 }
 
 impl Guard {
     pub(super) fn start() -> Result<Self, LaunchError> {
         let failed = |error: io::Error| LaunchError::system("start the job's guard", error);
-        let (theirs, life) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
+        let (theirs, life) = stream_pair().map_err(failed)?;
         let child = child::spawn_guard(&theirs).map_err(failed)?;
         Ok(Self { child, life })
     }
 
-    /// Tells the guard which group to end.
-    pub(super) fn protect(&self, group: Pid) -> Result<(), LaunchError> {
-        let number = group.as_raw_nonzero().get().to_ne_bytes();
-        match rustix::io::write(&self.life, &number) {
-            // A guard that was killed guards no more; the job goes on.
-            Ok(4) | Err(Errno::PIPE) => Ok(()),
-            Ok(_) => Err(LaunchError::system("instruct the job's guard", Errno::IO)),
-            Err(error) => Err(LaunchError::system("instruct the job's guard", error)),
-        }
+    /// The socket by which the first process tells the guard which group to end.
+    pub(super) fn socket(&self) -> RawFd {
+        self.life.as_raw_fd()
     }
 
     /// Ends and reaps the guard, before the group's number may be used again.

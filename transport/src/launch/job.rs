@@ -1,7 +1,7 @@
 //! A running job: one loop over everything that its processes do.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
@@ -77,9 +77,6 @@ impl Job {
         let index = self.processes.len();
         self.processes.push(process);
         let process = &self.processes[index];
-        if let (0, Some(guard)) = (index, &self.guard) {
-            guard.protect(process.pid)?;
-        }
         self.watch.add(&process.pidfd, Source::End(index))?;
         let outputs = (0..).zip(&process.outputs);
         let outputs = outputs.map(|(stream, pipe)| (Source::Output(index, stream), pipe));
@@ -131,6 +128,12 @@ impl Job {
 
     pub(super) fn group(&self) -> Option<Pid> {
         self.processes.first().map(|process| process.pid)
+    }
+
+    /// The guard's socket while the guard does not know the group.
+    pub(super) fn guard_to_tell(&self) -> Option<RawFd> {
+        let guard = self.guard.as_ref().filter(|_| self.processes.is_empty());
+        guard.map(Guard::socket)
     }
 
     /// The value of [`MARK`] of this job's processes.
@@ -349,7 +352,6 @@ impl Job {
         let stuck = self.end_everything();
         for (index, process) in self.processes.iter_mut().enumerate() {
             process.drain(index, &mut self.queue);
-            process.close(index, &mut self.queue);
         }
         if stuck.is_empty() {
             return Ok(());

@@ -50,9 +50,8 @@ impl Pipe {
         }
     }
 
-    /// Nobody will read on: hands out what is left.
-    pub(super) fn close(&mut self, emit: impl FnMut(Piece<'_>)) {
-        self.descriptor = None;
+    /// Hands out what is there of a line, without waiting for the rest.
+    pub(super) fn flush(&mut self, emit: impl FnMut(Piece<'_>)) {
         self.lines.finish(emit);
     }
 }

@@ -9,6 +9,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, WaitIdStatus, waitid};
 use super::error::LaunchError;
 use super::event::{Event, Status, Stream};
 use super::pipe::Pipe;
+use crate::bootstrap::lines::Piece;
 
 /// Longest line of a report.
 pub(super) const REPORT_LINE_MAX: usize = 1 << 20;
@@ -32,14 +33,7 @@ impl Process {
         stream: usize,
         events: &mut VecDeque<Event>,
     ) -> bool {
-        self.outputs[stream].read(|piece| {
-            events.push_back(Event::Line {
-                process,
-                stream: name(stream),
-                text: piece.bytes.to_vec(),
-                ended: piece.ended,
-            });
-        })
+        self.outputs[stream].read(|piece| events.push_back(line(process, stream, piece)))
     }
 
     /// Reads once from the report channel; whether more may be there.
@@ -63,28 +57,17 @@ impl Process {
         })
     }
 
-    /// Reads what is left in the pipes of a process that has ended. Bounded, for its children may
-    /// go on writing.
+    /// Reads what is left in the pipes of a process that has ended, unfinished lines included. Bounded,
+    /// for its children may go on writing.
     pub(super) fn drain(&mut self, process: usize, events: &mut VecDeque<Event>) {
         const READS_MAX: usize = 128;
         for stream in 0..2 {
             let _ = (0..READS_MAX).all(|_| self.read_output(process, stream, events));
-        }
-        let _ = (0..READS_MAX).all(|_| self.read_report(process, events));
-    }
-
-    /// Hands out unfinished lines: nobody is left to finish them.
-    pub(super) fn close(&mut self, process: usize, events: &mut VecDeque<Event>) {
-        for stream in 0..2 {
-            self.outputs[stream].close(|piece| {
-                events.push_back(Event::Line {
-                    process,
-                    stream: name(stream),
-                    text: piece.bytes.to_vec(),
-                    ended: false,
-                });
+            self.outputs[stream].flush(|piece| {
+                events.push_back(line(process, stream, piece));
             });
         }
+        let _ = (0..READS_MAX).all(|_| self.read_report(process, events));
     }
 
     /// How it ended, if it has. It stays a zombie, so that its number stays its own.
@@ -98,11 +81,16 @@ impl Process {
     }
 }
 
-fn name(stream: usize) -> Stream {
-    if stream == 0 {
-        Stream::Stdout
-    } else {
-        Stream::Stderr
+fn line(process: usize, stream: usize, piece: Piece<'_>) -> Event {
+    Event::Line {
+        process,
+        stream: if stream == 0 {
+            Stream::Stdout
+        } else {
+            Stream::Stderr
+        },
+        text: piece.bytes.to_vec(),
+        ended: piece.ended,
     }
 }
 

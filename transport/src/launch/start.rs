@@ -108,22 +108,16 @@ impl Start<'_> {
             Ok(child) => child,
             Err(error) => return Err(explain_start(&self.spec.label, self.file, error)),
         };
-        let pid = pid_of(&child);
-        let watch = |error: io::Error| LaunchError::system("watch a process", error);
-        // The child is not reaped before the end of the job, so the number is still its own.
-        let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(|error| watch(error.into()));
-        let outputs = take_outputs(&mut child);
-        let report = self
-            .report
-            .map(|(ours, _)| Pipe::new(ours, REPORT_LINE_MAX));
-        job.add(Process {
-            label: self.spec.label.clone(),
-            pid,
-            pidfd: pidfd?,
-            outputs: outputs.map_err(watch)?,
-            report: report.transpose().map_err(watch)?,
-            status: None,
-        })
+        let label = self.spec.label.clone();
+        match watched(&mut child, label, self.report) {
+            Ok(process) => job.add(process),
+            Err(error) => {
+                // Nobody else knows of it.
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(LaunchError::system("watch a process", error))
+            }
+        }
     }
 
     fn command(&self, job: &Job) -> Command {
@@ -148,7 +142,12 @@ impl Start<'_> {
         let keep = std::iter::once(self.pmi.as_raw_fd())
             .chain(theirs)
             .collect();
-        child::confine(&mut command, keep, self.own_limit);
+        let confinement = child::Confinement {
+            keep,
+            open_files: self.own_limit,
+            guard: job.guard_to_tell(),
+        };
+        child::confine(&mut command, confinement);
         command
     }
 
@@ -164,6 +163,28 @@ impl Start<'_> {
         }
         variables
     }
+}
+
+fn watched(
+    child: &mut Child,
+    label: String,
+    report: Option<(OwnedFd, OwnedFd)>,
+) -> io::Result<Process> {
+    let pid = pid_of(child);
+    // The child is not reaped before the end of the job, so the number is still its own.
+    let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+    let outputs = take_outputs(child)?;
+    let report = report
+        .map(|(ours, _)| Pipe::new(ours, REPORT_LINE_MAX))
+        .transpose()?;
+    Ok(Process {
+        label,
+        pid,
+        pidfd,
+        outputs,
+        report,
+        status: None,
+    })
 }
 
 fn take_outputs(child: &mut Child) -> io::Result<[Pipe; 2]> {

@@ -2,10 +2,11 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use transport::launch::Event;
 
-use crate::{assert_all_end, run_until, start_scripts};
+use crate::{PATIENCE, assert_all_end, run_until, start_scripts};
 
 const ROLE: &str = "TUTTI_TEST_LAUNCHER";
 
@@ -26,18 +27,59 @@ fn launches_and_waits_to_be_killed() {
     });
 }
 
+/// A copy of this program that launches and can be told from others by `token` in the environment
+/// of all its descendants.
+fn launcher(token: &str) -> Command {
+    let role = "killed_launcher::launches_and_waits_to_be_killed";
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command
+        .args(["--exact", role, "--nocapture"])
+        .env(ROLE, token);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    command
+}
+
+/// Processes whose environment has this token.
+fn descendants(token: &str) -> Vec<i32> {
+    let wanted = format!("{ROLE}={token}");
+    let names = std::fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name());
+    let pids = names.filter_map(|name| name.to_str()?.parse::<i32>().ok());
+    let has_token = |pid: &i32| {
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environment
+            .split(|byte| *byte == 0)
+            .any(|entry| entry == wanted.as_bytes())
+    };
+    pids.filter(has_token).collect()
+}
+
+#[test]
+fn a_launcher_killed_at_any_moment_leaves_nothing_behind() {
+    for round in 0..40_u64 {
+        let token = format!("{}-{round}", std::process::id());
+        let mut launcher = launcher(&token).spawn().unwrap();
+
+        // A different moment in each round, from before its first instruction to all running.
+        std::thread::sleep(Duration::from_micros(round * 400));
+        launcher.kill().unwrap();
+        launcher.wait().unwrap();
+
+        let deadline = Instant::now() + PATIENCE;
+        while let left @ [_, ..] = descendants(&token).as_slice() {
+            assert!(Instant::now() < deadline, "round {round}: {left:?} go on");
+        }
+    }
+}
+
 #[test]
 fn a_killed_launcher_leaves_nothing_behind() {
-    let mut launcher = Command::new(std::env::current_exe().unwrap())
-        .args([
-            "--exact",
-            "killed_launcher::launches_and_waits_to_be_killed",
-            "--nocapture",
-        ])
-        .env(ROLE, "1")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut launcher = launcher("one").spawn().unwrap();
     let said = BufReader::new(launcher.stdout.take().unwrap())
         .lines()
         .map(Result::unwrap);

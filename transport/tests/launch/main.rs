@@ -2,6 +2,7 @@
 
 mod endings;
 mod killed_launcher;
+mod nested;
 mod output;
 mod rendezvous;
 mod starting;

@@ -1,5 +1,3 @@
-use std::os::fd::OwnedFd;
-
 use transport::launch::{Event, Launch, Status, Stream};
 
 use crate::{PATIENCE, lines, run_to_the_end, run_until, shell, start_scripts};
@@ -68,7 +66,7 @@ fn a_process_that_writes_for_ever_starves_nobody() {
 fn a_written_wake_descriptor_is_an_event() {
     let (wake, waker) = rustix::pipe::pipe().unwrap();
     let mut launch = Launch::new(vec![shell("p", "exec sleep 1000")]);
-    launch.wake = Some(OwnedFd::from(wake));
+    launch.wake = Some(wake);
     let mut job = launch.start().unwrap();
     assert_eq!(job.next(std::time::Duration::ZERO).unwrap(), None);
 
