@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use transport_core::Rank;
@@ -24,6 +24,8 @@ pub(super) struct Leader {
     own_share: Share,
     size: u32,
     peers: Vec<Peer>,
+    /// Connections that have not said hello yet.
+    unknown: Vec<OwnedFd>,
     patience: Patience,
 }
 
@@ -63,6 +65,7 @@ impl Leader {
             own_share,
             size,
             peers: Vec::new(),
+            unknown: Vec::new(),
             patience: Patience::of(options),
         })
     }
@@ -86,8 +89,7 @@ impl Leader {
         match shared {
             Ok(segment) => Ok(self.joined(segment)),
             Err(error) => {
-                let reason = error.to_string();
-                self.tell_all(&Message::GiveUp(reason));
+                self.give_up(&error);
                 Err(error)
             }
         }
@@ -95,11 +97,10 @@ impl Leader {
 
     /// Waits until every mate has said hello.
     fn gather(&mut self, until: Instant) -> Result<(), OpenError> {
-        let mut unknown: Vec<OwnedFd> = Vec::new();
         while self.peers.len() + 1 < self.size as usize {
             let mut sockets = vec![self.listener.as_fd()];
             sockets.extend(self.peers.iter().map(|peer| peer.socket.as_fd()));
-            sockets.extend(unknown.iter().map(AsFd::as_fd));
+            sockets.extend(self.unknown.iter().map(AsFd::as_fd));
             let known = 1 + self.peers.len();
             let ready = ready(&sockets, until).map_err(wire(ME))?;
             let Some(last) = ready.last() else {
@@ -112,10 +113,11 @@ impl Leader {
                 return Err(self.last_words(&self.peers[place - 1]));
             }
             if *last >= known {
-                let socket = unknown.swap_remove(last - known);
+                let socket = self.unknown.swap_remove(last - known);
                 self.greet(socket, until);
             } else {
-                unknown.extend(self.accept()?);
+                let accepted = self.accept()?;
+                self.unknown.extend(accepted);
             }
         }
         Ok(())
@@ -141,9 +143,11 @@ impl Leader {
 
     /// Takes a hello; whoever says something else is dropped and reported.
     fn greet(&mut self, socket: OwnedFd, until: Instant) {
-        let Ok((hello, mut descriptors)) = receive(&socket, until) else {
-            report("dropped a connection that said nothing known");
-            return;
+        let (hello, mut descriptors) = match receive(&socket, until) {
+            Ok(received) => received,
+            // Whoever it was has ended: it is missing in the end.
+            Err(WireError::Closed) => return,
+            Err(_) => return report("dropped a connection that said nothing known"),
         };
         let taken = |rank| self.peers.iter().any(|peer| peer.rank == rank);
         match (hello, descriptors.pop()) {
@@ -271,6 +275,26 @@ impl Leader {
         }
     }
 
+    /// Tells all mates why there will be no segment, those too that are still on their way.
+    fn give_up(&mut self, error: &OpenError) {
+        let message = Message::GiveUp(error.to_string());
+        self.tell_all(&message);
+        let mut told = self.peers.len();
+        let until = Instant::now() + LINGER;
+        loop {
+            for socket in self.unknown.drain(..) {
+                let _ = send(&socket, &message, &[]);
+                told += 1;
+            }
+            let all = told + 1 >= self.size as usize;
+            let waiting = [self.listener.as_fd()];
+            if all || !ready(&waiting, until).is_ok_and(|ready| !ready.is_empty()) {
+                return;
+            }
+            self.unknown.extend(self.accept().ok().flatten());
+        }
+    }
+
     fn tell_all(&self, message: &Message) {
         for peer in &self.peers {
             // Whoever is gone need not hear it.
@@ -352,6 +376,9 @@ fn report(what: &str) {
 }
 
 const ME: Rank = Rank(0);
+
+/// How long a leader that gives up waits for mates that have not come yet, to tell them why.
+const LINGER: Duration = Duration::from_secs(1);
 
 /// Most descriptors sent and not yet received, well below the usual limit of 1,024 open files.
 const UNDER_WAY_MAX: usize = 512;

@@ -1,6 +1,6 @@
 //! A rank that is handed the segment.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ impl Mate {
             share,
         };
         let process = own_process(self.rank)?;
-        send(&socket, &hello, &[process.as_fd()]).map_err(wire(LEADER))?;
+        self.tell(&socket, &hello, &[process.as_fd()])?;
         let joined = self.map_segment(&socket);
         if let Err(error) = &joined {
             // If the leader is gone it need not hear it.
@@ -134,7 +134,23 @@ impl Mate {
         // Relaxed, both: the messages order them.
         seat.token.store(mine, Ordering::Relaxed);
         let token = segment.header().token.load(Ordering::Relaxed);
-        send(socket, &Message::Mapped { token, mine }, &[]).map_err(wire(LEADER))
+        self.tell(socket, &Message::Mapped { token, mine }, &[])
+    }
+
+    /// Sends the leader a message; if it has closed the connection, its last words say why.
+    fn tell(
+        &self,
+        socket: &OwnedFd,
+        message: &Message,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), OpenError> {
+        match send(socket, message, descriptors) {
+            Err(WireError::Closed) => match self.hear(socket) {
+                Ok(_) => Err(OpenError::Ended { rank: LEADER }),
+                Err(why) => Err(why),
+            },
+            sent => sent.map_err(wire(LEADER)),
+        }
     }
 
     /// The leader's next message.

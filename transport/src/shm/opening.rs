@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::PidfdFlags;
 use rustix::rand::GetRandomFlags;
-use transport_core::Rank;
+use transport_core::{Nanos, Rank};
 
 use super::error::{OpenError, refused};
 use super::leader::Leader;
@@ -75,7 +75,7 @@ pub(super) fn join(peers: &mut impl Rendezvous, options: &ShmOptions) -> Result<
         rank: Rank(0),
         what: "where it listens",
     })?;
-    mate::Mate::new(rank, size, Patience::of(options)).join(share, &call)
+    mate::Mate::new(rank, size, Patience::of_mate(options)).join(share, &call)
 }
 
 /// How long a rank waits that begins now.
@@ -87,6 +87,16 @@ pub(super) struct Patience {
 }
 
 impl Patience {
+    /// The patience of a mate: it waits for the leader, who waits for the others and then says for
+    /// whom.
+    pub(super) fn of_mate(options: &ShmOptions) -> Self {
+        let patience = options.patience + options.patience + Nanos::seconds(2);
+        Self::of(&ShmOptions {
+            patience,
+            ..options.clone()
+        })
+    }
+
     pub(super) fn of(options: &ShmOptions) -> Self {
         let span = Duration::from_nanos(options.patience.0);
         let now = Instant::now();

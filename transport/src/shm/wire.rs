@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, RecvMsg, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
 };
 use rustix::time::Timespec;
 
@@ -89,11 +89,12 @@ pub(super) fn receive(
     let mut bytes = vec![0; BYTES_MAX];
     let mut space = [MaybeUninit::uninit(); SPACE];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let received = rustix::io::retry_on_intr(|| {
-        let mut slices = [IoSliceMut::new(&mut bytes)];
-        let flags = RecvFlags::CMSG_CLOEXEC;
-        rustix::net::recvmsg(socket.as_fd(), &mut slices, &mut control, flags)
-    });
+    let received = take(&socket, &mut bytes, &mut control);
+    let received = match received {
+        // The other side closed without having read all: its last words are behind this error.
+        Err(Errno::CONNRESET) => take(&socket, &mut bytes, &mut control),
+        received => received,
+    };
     let received = match received {
         Ok(received) if received.bytes == 0 => return Err(WireError::Closed),
         Err(Errno::CONNRESET) => return Err(WireError::Closed),
@@ -112,6 +113,22 @@ pub(super) fn receive(
     }
     let message = Message::decode(&bytes[..received.bytes]).ok_or(WireError::Garbled)?;
     Ok((message, descriptors))
+}
+
+fn take(
+    socket: impl AsFd,
+    bytes: &mut [u8],
+    control: &mut RecvAncillaryBuffer<'_>,
+) -> rustix::io::Result<RecvMsg> {
+    rustix::io::retry_on_intr(|| {
+        let mut slices = [IoSliceMut::new(bytes)];
+        rustix::net::recvmsg(
+            socket.as_fd(),
+            &mut slices,
+            control,
+            RecvFlags::CMSG_CLOEXEC,
+        )
+    })
 }
 
 /// The places of those sockets that have something to read or are closed; none at the deadline.
@@ -304,6 +321,18 @@ mod tests {
             }
         }
         assert_eq!(Message::decode(b"GET / HTTP/1.1\r\n"), None);
+    }
+
+    #[test]
+    fn last_words_are_heard_from_a_side_that_closed_with_messages_unread() {
+        let (here, there) = pair();
+        send(&here, &Message::Go, &[]).unwrap();
+        let last = Message::GiveUp("rank 3 ended".into());
+        send(&there, &last, &[]).unwrap();
+        drop(there);
+
+        assert_eq!(receive(&here, soon()).unwrap().0, last);
+        assert_eq!(receive(&here, soon()).err(), Some(WireError::Closed));
     }
 
     #[test]
