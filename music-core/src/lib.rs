@@ -12,14 +12,35 @@
 
 #![forbid(unsafe_code)]
 
+mod batch;
 pub mod diagnostic;
+mod error;
 mod file;
+mod index;
 pub mod job;
 pub mod negotiate;
+mod port;
+mod report;
+mod route;
+mod runtime;
 pub mod schedule;
+mod setup;
+mod space;
+mod stall;
+mod stream;
 pub mod time;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Location, Severity};
+pub use error::Error;
+pub use index::{Globals, IndexError, IndexMap, Indexing, Interval};
 pub use job::{Application, Communication, Connection, Endpoint, Job};
+pub use port::{
+    Event, Handler, Ignore, InputOptions, InputPort, Order, OutputOptions, OutputPort, Outputs,
+    PerEvent, Port, Relay,
+};
+pub use report::{Algorithm, Direction, PortReport, Report};
+pub use runtime::Runtime;
 pub use schedule::Schedule;
+pub use setup::Setup;
+pub use stall::{Lacking, Member, Observer, Silent, Stall};
 pub use time::{Ticks, TimeError, Timebase};

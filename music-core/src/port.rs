@@ -1,0 +1,186 @@
+//! Ports: handles for programs, events, handlers, and where inserted events wait to be sent.
+
+use crate::index::{Globals, Indexing};
+use crate::route::Outlet;
+
+/// A spike: when and which.
+#[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default)]
+pub struct Event {
+    /// Seconds of simulation time; travels bit for bit.
+    pub time: f64,
+    /// The global id, or the local index where the port was mapped with [`Indexing::Local`].
+    pub id: u32,
+}
+
+/// Handle of a published output port; valid for the [`Setup`](crate::Setup) that made it and the
+/// [`Runtime`](crate::Runtime) it becomes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct OutputPort(pub(crate) u32);
+
+/// Handle of a published input port; valid for the [`Setup`](crate::Setup) that made it and the
+/// [`Runtime`](crate::Runtime) it becomes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct InputPort(pub(crate) u32);
+
+/// A published port of either direction.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Port {
+    /// Events leave here.
+    Output(OutputPort),
+    /// Events arrive here.
+    Input(InputPort),
+}
+
+/// What a program asks of an output port.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct OutputOptions {
+    /// Ticks of the sender that one exchange may cover; `None` leaves it to the receiver or to the
+    /// default of 1. At least 1.
+    pub max_buffered: Option<u64>,
+}
+
+/// What a program asks of an input port.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct InputOptions {
+    /// Seconds by which an event may be handed over late.
+    pub acceptable_latency: f64,
+    /// Ticks of the receiver that one exchange may cover; `None` leaves it to the sender or to the
+    /// default. At least 1.
+    pub max_buffered: Option<u64>,
+    /// The order within a delivery.
+    pub order: Order,
+}
+
+/// In which order one delivery lists its events. Either way they ascend in time for each id, and
+/// two runs deliver alike.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Order {
+    /// By sending rank, within it as inserted. If a rank's events neither ascend in time nor are
+    /// grouped by ascending id with ascending times, they are stably sorted by time; if the maps
+    /// of sending ranks overlap, the whole delivery is.
+    #[default]
+    ByRank,
+    /// By time; equal times by sending rank, then as inserted.
+    ByTime,
+}
+
+/// Takes deliveries. Called inside `Setup::start`, `Runtime::tick` and `Runtime::finalize` only, at
+/// most once per port and communication, never without events.
+pub trait Handler {
+    /// Takes the events of one delivery; may insert events into outputs, to be sent from the next
+    /// tick on.
+    fn events(&mut self, outputs: &mut Outputs, port: InputPort, events: &[Event]);
+}
+
+impl<H: FnMut(InputPort, &[Event])> Handler for H {
+    #[inline]
+    fn events(&mut self, _: &mut Outputs, port: InputPort, events: &[Event]) {
+        self(port, events);
+    }
+}
+
+/// Adapts a closure that takes one event at a time.
+#[derive(Clone, Copy, Debug)]
+pub struct PerEvent<H>(pub H);
+
+impl<H: FnMut(InputPort, Event)> Handler for PerEvent<H> {
+    #[inline]
+    fn events(&mut self, _: &mut Outputs, port: InputPort, events: &[Event]) {
+        for &event in events {
+            (self.0)(port, event);
+        }
+    }
+}
+
+/// Adapts a closure that sees the outputs too, for relays.
+#[derive(Clone, Copy, Debug)]
+pub struct Relay<H>(pub H);
+
+impl<H: FnMut(&mut Outputs, InputPort, &[Event])> Handler for Relay<H> {
+    #[inline]
+    fn events(&mut self, outputs: &mut Outputs, port: InputPort, events: &[Event]) {
+        (self.0)(outputs, port, events);
+    }
+}
+
+/// Takes deliveries and forgets them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ignore;
+
+impl Handler for Ignore {
+    fn events(&mut self, _: &mut Outputs, _: InputPort, _: &[Event]) {}
+}
+
+/// The output ports of a rank while the simulation runs.
+#[derive(Debug, Default)]
+pub struct Outputs {
+    ports: Vec<Output>,
+}
+
+/// One output port: its numbering and the connections that leave it.
+#[derive(Debug)]
+pub(crate) struct Output {
+    /// Present if the program speaks of local indices.
+    pub(crate) globals: Option<Globals>,
+    pub(crate) outlets: Vec<Outlet>,
+}
+
+impl Outputs {
+    pub(crate) fn new(ports: Vec<Output>) -> Self {
+        Self { ports }
+    }
+
+    /// Sends an event with the next exchange. A no-op if the port is not connected, if the index is
+    /// not mapped, or if nobody mapped the id at the other end.
+    #[inline]
+    pub fn insert_event(&mut self, port: OutputPort, time: f64, id: u32) {
+        let Some(output) = self.ports.get_mut(port.0 as usize) else {
+            return;
+        };
+        let id = match &output.globals {
+            None => id,
+            Some(globals) => match globals.global(id) {
+                Some(id) => id,
+                None => return,
+            },
+        };
+        for outlet in &mut output.outlets {
+            outlet.insert(Event { time, id });
+        }
+    }
+
+    pub(crate) fn outlet(&self, place: OutletPlace) -> &Outlet {
+        &self.ports[place.port].outlets[place.outlet]
+    }
+
+    pub(crate) fn outlet_mut(&mut self, place: OutletPlace) -> &mut Outlet {
+        &mut self.ports[place.port].outlets[place.outlet]
+    }
+}
+
+/// Where a connection's batches are found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct OutletPlace {
+    pub(crate) port: usize,
+    pub(crate) outlet: usize,
+}
+
+impl From<OutputPort> for Port {
+    fn from(port: OutputPort) -> Self {
+        Self::Output(port)
+    }
+}
+
+impl From<InputPort> for Port {
+    fn from(port: InputPort) -> Self {
+        Self::Input(port)
+    }
+}
+
+/// What `map_output` and `map_input` were told about numbering.
+pub(crate) fn globals_for(indexing: Indexing, map: &crate::IndexMap) -> Option<Globals> {
+    match indexing {
+        Indexing::Global => None,
+        Indexing::Local => Some(map.globals()),
+    }
+}

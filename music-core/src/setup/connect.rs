@@ -1,0 +1,410 @@
+//! Rings: every home makes room for the streams that end there and tells senders and readers.
+//!
+//! A sender asks the home of each of its streams; with the request go its credit counters and the
+//! list of readers. The home answers with the ring, and passes everything on to the readers.
+
+use std::collections::BTreeMap;
+
+use transport_core::{Counter, Fabric, Offset, Rank, WORD_BYTES};
+
+use super::agree::Agreed;
+use super::routes::Routes;
+use super::wire::{Malformed, Reader, Writer};
+use super::{Mapped, Setup};
+use crate::Error;
+use crate::batch::HEADER_WORDS;
+use crate::index::{Indexing, Locals};
+use crate::port::{InputOptions, InputPort, Order, OutletPlace, Output, Outputs, globals_for};
+use crate::report::Algorithm;
+use crate::route::{Outlet, Router};
+use crate::runtime::Arrangement;
+use crate::space::Plan;
+use crate::stream::{Exchange, Filter, Incoming, Inlet, Outflow, Outgoing, Ring, Slots, Staging};
+
+/// Messages by the rank they go to.
+type Letters = BTreeMap<u32, Writer>;
+
+/// Makes the streams of this rank. Collective over the job, and never without its two rounds, so
+/// that a rank that fails does not leave others waiting.
+pub(super) fn connect<F: Fabric>(
+    setup: &mut Setup<F>,
+    agreed: &Agreed,
+    routes: Routes,
+) -> Result<(Exchange, Outputs), Error> {
+    let asked = ask(setup, agreed, &routes);
+    let (requests, credits) = asked.as_ref().map_or_else(
+        |_| (Letters::new(), BTreeMap::new()),
+        |(letters, credits)| (letters.clone(), credits.clone()),
+    );
+    let requested = setup.world.exchange(&mut setup.driver, requests)?;
+    let answers = make_room(setup, agreed, &requested);
+    let letters = answers
+        .as_ref()
+        .map_or_else(|_| Letters::new(), Clone::clone);
+    let answered = setup.world.exchange(&mut setup.driver, letters)?;
+    asked?;
+    answers?;
+    let mut rings = BTreeMap::new();
+    let mut incoming = BTreeMap::new();
+    for (home, words) in &answered {
+        let mut reader = Reader::new(words);
+        while reader.more() {
+            read_answer(&mut reader, *home, &mut rings, &mut incoming)
+                .map_err(|_| Error::Malformed { from: *home })?;
+        }
+    }
+    let mut built = Exchange::new(agreed.slack);
+    let outputs = outflows(setup, agreed, routes.plans, rings, credits, &mut built)?;
+    inlets(setup, agreed, &routes.overlaps, incoming, &mut built);
+    stage(setup, &mut built)?;
+    Ok((built, outputs))
+}
+
+/// A stream of this rank, by connection and position in the plan.
+type StreamKey = (usize, usize);
+
+/// Requests to the homes of this rank's streams.
+fn ask<F: Fabric>(
+    setup: &mut Setup<F>,
+    agreed: &Agreed,
+    routes: &Routes,
+) -> Result<(Letters, BTreeMap<StreamKey, Slots>), Error> {
+    let me = setup.driver.fabric().rank();
+    let (mut letters, mut credits) = (Letters::new(), BTreeMap::new());
+    for (&connection, plan) in &routes.plans {
+        let application = setup.job.connections[connection].receiver.application;
+        for (position, readers) in plan.streams.iter().enumerate() {
+            let home = agreed.members[application][readers[0] as usize];
+            let near = setup.driver.fabric().topology().are_mates(me, home);
+            let credit = counters(setup.driver.fabric_mut(), near, SLOTS)?;
+            letters
+                .entry(home.0)
+                .or_default()
+                .number(connection as u64)
+                .number(position as u64)
+                .number(u64::from(setup.rank()))
+                .slots(&credit)
+                .numbers(readers.iter().map(|&number| u64::from(number)));
+            credits.insert((connection, position), credit);
+        }
+    }
+    Ok((letters, credits))
+}
+
+/// A stream that wants to end here.
+struct Request {
+    sender: Rank,
+    connection: usize,
+    position: u64,
+    number: u32,
+    credit: Slots,
+    readers: Vec<u32>,
+}
+
+/// Answers of this rank as a home: to each sender its ring, to each reader the whole stream.
+fn make_room<F: Fabric>(
+    setup: &mut Setup<F>,
+    agreed: &Agreed,
+    requested: &[(Rank, Vec<u64>)],
+) -> Result<Letters, Error> {
+    let mut requests = Vec::new();
+    for (from, words) in requested {
+        let mut reader = Reader::new(words);
+        while reader.more() {
+            let request = read_request(&mut reader, *from, agreed);
+            requests.push(request.map_err(|_| Error::Malformed { from: *from })?);
+        }
+    }
+    let slot_words = slot_words(setup.driver.fabric_mut(), requests.len() as u64)?;
+    let mut letters = Letters::new();
+    for request in &requests {
+        let (ring, release) = ring(setup.driver.fabric_mut(), request, slot_words)?;
+        let to = letters.entry(request.sender.0).or_default();
+        to.flag(true)
+            .number(request.connection as u64)
+            .number(request.position);
+        write_ring(to, &ring);
+        let application = setup.job.connections[request.connection]
+            .receiver
+            .application;
+        for &number in &request.readers {
+            let reader = agreed.members[application][number as usize];
+            let to = letters.entry(reader.0).or_default();
+            to.flag(false)
+                .number(request.connection as u64)
+                .number(u64::from(request.sender.0))
+                .number(u64::from(request.number))
+                .slots(&request.credit)
+                .number(request.readers.len() as u64);
+            write_ring(to, &ring);
+            if let Some(release) = &release {
+                to.slots(release);
+            }
+        }
+    }
+    Ok(letters)
+}
+
+fn read_request(
+    reader: &mut Reader<'_>,
+    sender: Rank,
+    agreed: &Agreed,
+) -> Result<Request, Malformed> {
+    let request = Request {
+        sender,
+        connection: reader.index()?,
+        position: reader.number()?,
+        number: reader.small()?,
+        credit: reader.slots()?,
+        readers: reader.smalls()?,
+    };
+    let known = request.connection < agreed.links.len() && !request.readers.is_empty();
+    if known { Ok(request) } else { Err(Malformed) }
+}
+
+/// How long slots can be so that all streams fit, with room left for other uses of the heap.
+fn slot_words<F: Fabric>(fabric: &mut F, streams: u64) -> Result<usize, Error> {
+    // The arena tells the largest free stretch in its error.
+    let free = fabric.heap().full(0).free;
+    let share = free / 4 * 3 / (streams.max(1) * SLOTS as u64);
+    let words = (share / WORD_BYTES as u64).min(SLOT_WORDS_MAX);
+    if words < SLOT_WORDS_MIN {
+        return Err(Error::Heap {
+            streams,
+            needed: streams * SLOTS as u64 * SLOT_WORDS_MIN * WORD_BYTES as u64 / 3 * 4,
+            free,
+        });
+    }
+    Ok(usize::try_from(words).expect("at most SLOT_WORDS_MAX"))
+}
+
+/// Takes heap and counters for a stream.
+fn ring<F: Fabric>(
+    fabric: &mut F,
+    request: &Request,
+    slot_words: usize,
+) -> Result<(Ring, Option<Slots>), Error> {
+    let home = fabric.rank();
+    let near = fabric.topology().are_mates(request.sender, home);
+    let slots = request.credit.start.len();
+    let at = fabric
+        .heap()
+        .alloc((slots * slot_words * WORD_BYTES) as u64)?;
+    let data = counters(fabric, near, slots)?;
+    let release = match request.readers.len() {
+        1 => None,
+        _ => Some(counters(fabric, true, slots)?),
+    };
+    let ring = Ring {
+        home,
+        at: Offset(at),
+        slot_words,
+        data,
+    };
+    Ok((ring, release))
+}
+
+/// Takes counters that node-mates change, or any rank.
+fn counters<F: Fabric>(fabric: &mut F, near: bool, count: usize) -> Result<Slots, Error> {
+    let arena = if near {
+        fabric.node_counters()
+    } else {
+        fabric.network_counters()
+    };
+    let slot = arena.alloc(count as u64)?;
+    let slot = u32::try_from(slot).map_err(|_| arena.full(count as u64))?;
+    let first = if near {
+        Counter::Node(slot)
+    } else {
+        Counter::Network(slot)
+    };
+    let me = fabric.rank();
+    let start = (0..count)
+        .zip(0_u32..)
+        .map(|(_, slot)| fabric.load(me, first.plus(slot)))
+        .collect();
+    Ok(Slots { first, start })
+}
+
+fn write_ring(writer: &mut Writer, ring: &Ring) {
+    writer
+        .number(ring.at.0)
+        .number(ring.slot_words as u64)
+        .slots(&ring.data);
+}
+
+fn read_ring(reader: &mut Reader<'_>, home: Rank) -> Result<Ring, Malformed> {
+    let ring = Ring {
+        home,
+        at: Offset(reader.number()?),
+        slot_words: reader.index()?,
+        data: reader.slots()?,
+    };
+    if ring.slot_words <= HEADER_WORDS + 1 {
+        return Err(Malformed);
+    }
+    Ok(ring)
+}
+
+/// The streams that end here: by connection and sender's number.
+type Arrivals = BTreeMap<(usize, u32), Incoming>;
+
+fn read_answer(
+    reader: &mut Reader<'_>,
+    home: Rank,
+    rings: &mut BTreeMap<StreamKey, Ring>,
+    incoming: &mut Arrivals,
+) -> Result<(), Malformed> {
+    if reader.flag()? {
+        let key = (reader.index()?, reader.index()?);
+        rings.insert(key, read_ring(reader, home)?);
+        return Ok(());
+    }
+    let connection = reader.index()?;
+    let (sender, number) = (Rank(reader.small()?), reader.small()?);
+    let credit = reader.slots()?;
+    let readers = reader.number()?;
+    let ring = read_ring(reader, home)?;
+    let shared = match readers {
+        1 => None,
+        _ => Some((reader.slots()?, readers)),
+    };
+    let stream = Incoming::new(ring, (sender, number), credit, shared);
+    incoming.insert((connection, number), stream);
+    Ok(())
+}
+
+/// Builds the sending ends, and the outputs that feed them.
+fn outflows<F: Fabric>(
+    setup: &Setup<F>,
+    agreed: &Agreed,
+    mut plans: BTreeMap<usize, Plan>,
+    mut rings: BTreeMap<StreamKey, Ring>,
+    mut credits: BTreeMap<StreamKey, Slots>,
+    built: &mut Exchange,
+) -> Result<Outputs, Error> {
+    let fabric = setup.driver.fabric();
+    let me = fabric.rank();
+    let mut ports: Vec<Output> = Vec::new();
+    for published in &setup.outputs {
+        let mapped = published.mapped.as_ref();
+        ports.push(Output {
+            globals: mapped.and_then(|mapped| globals_for(mapped.indexing, &mapped.map)),
+            outlets: Vec::new(),
+        });
+    }
+    for (index, connection) in setup.job.connections.iter().enumerate() {
+        if connection.sender.application != setup.application {
+            continue;
+        }
+        let known = setup
+            .outputs
+            .iter()
+            .position(|port| port.name == connection.sender.port);
+        let port = known.expect("agreed: every connected port is published");
+        let plan = plans.remove(&index).unwrap_or_default();
+        let first = built.outgoing.len();
+        for (position, readers) in plan.streams.iter().enumerate() {
+            let key = (index, position);
+            let (Some(ring), Some(credit)) = (rings.remove(&key), credits.remove(&key)) else {
+                let home = agreed.members[connection.receiver.application][readers[0] as usize];
+                return Err(Error::Malformed { from: home });
+            };
+            let direct = fabric.topology().are_mates(me, ring.home);
+            built.outgoing.push(Outgoing::new(
+                me,
+                ring,
+                credit,
+                direct,
+                readers.clone().into(),
+            ));
+        }
+        let place = OutletPlace {
+            port,
+            outlet: ports[port].outlets.len(),
+        };
+        let router = Router::new(plan.runs);
+        ports[port]
+            .outlets
+            .push(Outlet::new(router, plan.sets, plan.streams.len()));
+        let schedule = agreed.links[index].schedule;
+        built.outflows.push(Outflow::new(
+            index,
+            schedule,
+            place,
+            first..built.outgoing.len(),
+        ));
+    }
+    Ok(Outputs::new(ports))
+}
+
+/// Builds the receiving ends.
+fn inlets<F: Fabric>(
+    setup: &Setup<F>,
+    agreed: &Agreed,
+    overlaps: &std::collections::HashSet<usize>,
+    mut incoming: Arrivals,
+    built: &mut Exchange,
+) {
+    for (index, connection) in setup.job.connections.iter().enumerate() {
+        if connection.receiver.application != setup.application {
+            continue;
+        }
+        let known = setup.inputs.iter().zip(0..).find_map(|(port, number)| {
+            let mapped = port.mapped.as_ref()?;
+            (port.name == connection.receiver.port).then_some((InputPort(number), mapped))
+        });
+        let (port, mapped) = known.expect("agreed: every connected port is mapped");
+        let later = incoming.split_off(&(index + 1, 0));
+        let first = built.incoming.len();
+        built.incoming.extend(incoming.into_values());
+        incoming = later;
+        let link = &agreed.links[index];
+        built.inlets.push(Inlet::new(
+            index,
+            link.schedule,
+            port,
+            first..built.incoming.len(),
+            filter(mapped, link.algorithm),
+            match mapped.options.order {
+                Order::ByRank if !overlaps.contains(&index) => Arrangement::ByRank,
+                _ => Arrangement::ByTime,
+            },
+        ));
+    }
+}
+
+fn filter(mapped: &Mapped<InputOptions>, algorithm: Algorithm) -> Filter {
+    match (mapped.indexing, algorithm) {
+        (Indexing::Local, _) => Filter::ToLocal(Locals::new(&mapped.map)),
+        (Indexing::Global, Algorithm::Allgather) => Filter::Mapped(Locals::new(&mapped.map)),
+        (Indexing::Global, Algorithm::Pairwise) => Filter::None,
+    }
+}
+
+/// Takes buffers for chunks that go to other nodes.
+fn stage<F: Fabric>(setup: &mut Setup<F>, built: &mut Exchange) -> Result<(), Error> {
+    let far = built.outgoing.iter().filter(|stream| !stream.direct);
+    let Some(words) = far.map(|stream| stream.ring.slot_words).max() else {
+        return Ok(());
+    };
+    let bytes = (words * WORD_BYTES) as u64;
+    let heap = setup.driver.fabric_mut().heap();
+    let mut buffers = vec![Offset(heap.alloc(bytes)?)];
+    let more = (1..STAGING_BUFFERS).map_while(|_| heap.alloc(bytes).ok());
+    buffers.extend(more.map(Offset));
+    built.staging = Staging::new(buffers.into_iter());
+    Ok(())
+}
+
+/// Slots of a ring: two would do, four let a sender run ahead of a receiver that was interrupted.
+const SLOTS: usize = 4;
+
+/// 64 KiB hold 5,000 events; longer slots gain nothing.
+const SLOT_WORDS_MAX: u64 = 8 * 1024;
+
+/// A slot holds at least a few events.
+const SLOT_WORDS_MIN: u64 = 16;
+
+/// Chunks to other nodes that may be in flight at once.
+const STAGING_BUFFERS: usize = 4;
