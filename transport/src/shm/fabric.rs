@@ -50,6 +50,7 @@ impl ShmFabric {
         let (rank, size) = (peers.rank(), peers.size());
         let joined = opening::join(peers, options)?;
         let layout = *joined.segment.layout();
+        joined.segment.populate(rank.index());
         let counters = |what| Arena::new(layout.counters as u64, 1, what, COUNTERS_ADVICE);
         Ok(Self {
             rank,
@@ -288,3 +289,54 @@ const SPINS_PER_LOOK: u32 = 1 << 16;
 
 /// A yield takes from half a microsecond to a scheduler's slice of 4 ms.
 const YIELDS_PER_LOOK: u32 = 16;
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    use super::*;
+    use crate::bootstrap::Bootstrap;
+
+    fn alone() -> ShmFabric {
+        let options = ShmOptions {
+            heap_bytes: 1,
+            ..ShmOptions::default()
+        };
+        ShmFabric::open(&mut Bootstrap::alone(), &options).unwrap()
+    }
+
+    #[test]
+    fn a_job_of_one_has_a_whole_page_of_heap_and_can_sleep_for_a_time() {
+        let mut fabric = alone();
+        assert_eq!(fabric.heap().capacity(), 4096);
+
+        let until = fabric.now() + Nanos::millis(1);
+        while fabric.now() < until {
+            fabric.pause(Pause::Block { watch: &[], until });
+        }
+
+        assert_eq!(fabric.progress(), Ok(()));
+        fabric.close();
+    }
+
+    #[test]
+    fn a_forked_child_is_refused() {
+        let mut fabric = alone();
+        let in_child = move || match (fabric.progress(), fabric.post(ADD)) {
+            (Err(lost), Err(PostError::Lost(again))) if lost == again => Ok(()),
+            _ => Err(std::io::Error::other("the child was served")),
+        };
+        let mut command = Command::new("true");
+        // SAFETY: the closure makes loads and stores only between fork and exec.
+        unsafe { command.pre_exec(in_child) };
+
+        assert!(command.status().unwrap().success());
+    }
+
+    const ADD: Op = Op::FetchAdd {
+        to: Rank(0),
+        counter: Counter::Node(0),
+        amount: 1,
+    };
+}

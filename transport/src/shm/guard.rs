@@ -44,3 +44,27 @@ impl ForkGuard {
 
 const PAGE_BYTES: usize = super::layout::PAGE_BYTES as usize;
 const OPENED_HERE: u32 = 1;
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_forked_child_is_noticed_and_its_parent_is_not_taken_for_one() {
+        let guard = ForkGuard::new().unwrap();
+        assert!(guard.holds());
+
+        let in_child = move || match guard.holds() {
+            false => Ok(()),
+            true => Err(std::io::Error::other("taken for the parent")),
+        };
+        let mut command = Command::new("true");
+        // SAFETY: the closure only loads a word between fork and exec.
+        unsafe { command.pre_exec(in_child) };
+
+        assert!(command.status().unwrap().success());
+    }
+}

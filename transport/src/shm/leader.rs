@@ -9,12 +9,11 @@ use transport_core::Rank;
 
 use super::ShmOptions;
 use super::error::{OpenError, refused};
-use super::layout::{Geometry, PAGE_BYTES};
 use super::opening::{Call, Joined, Patience, host, own_process, random};
 use super::processors::{Share, together};
+use super::provision::make_segment;
 use super::segment::Segment;
 use super::wire::{DESCRIPTORS_MAX, Message, WireError, ready, receive, send};
-use super::{cgroup, room};
 
 /// Rank 0 while it waits for its mates.
 pub(super) struct Leader {
@@ -316,43 +315,6 @@ impl Leader {
             processors,
         }
     }
-}
-
-/// Makes and maps a segment, if there is room for it.
-fn make_segment(ranks: u32, options: &ShmOptions) -> Result<(OwnedFd, Segment), OpenError> {
-    let heap_bytes = options
-        .heap_bytes
-        .max(1)
-        .checked_next_multiple_of(PAGE_BYTES)
-        .unwrap_or(u64::MAX);
-    let lack = |bytes, cause| OpenError::Memory {
-        ranks,
-        heap_mib: heap_bytes >> 20,
-        bytes,
-        cause,
-    };
-    let geometry = Geometry {
-        ranks,
-        counters: options.counters,
-        heap_bytes,
-    };
-    let Some(layout) = geometry.layout() else {
-        return Err(lack(u64::MAX, "no machine has as much".into()));
-    };
-    let bytes = layout.bytes() as u64;
-    let available = room::available_bytes(&cgroup::read_here);
-    if bytes > available {
-        return Err(lack(bytes, format!("{available} bytes are available")));
-    }
-    // A file larger than this limit would end the process by a signal.
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Fsize).current;
-    if limit.is_some_and(|limit| bytes > limit) {
-        return Err(lack(bytes, "the limit of file sizes (ulimit -f)".into()));
-    }
-    let file = Segment::create(layout).map_err(|error| lack(bytes, error.to_string()))?;
-    let segment = Segment::map(&file, geometry).map_err(|error| lack(bytes, error.to_string()))?;
-    let segment = segment.expect("the file was made with this geometry");
-    Ok((file, segment))
 }
 
 fn given_up(rank: Rank, reason: String) -> OpenError {

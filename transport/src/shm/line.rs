@@ -51,6 +51,7 @@ pub(crate) enum Slept {
 }
 
 /// A counter and who waits for it. All zero is the initial state.
+#[derive(Default)]
 #[repr(C)]
 pub(crate) struct Line {
     pub(super) value: AtomicU64,
@@ -182,4 +183,98 @@ pub(crate) fn sleep_on_all<'a>(
         return Slept::Woken;
     }
     bells.sleep(doorbell, seen, span)
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// Nobody sleeps: counts who would be woken.
+    #[derive(Default)]
+    struct Counting {
+        woken: Cell<u32>,
+        doorbells: [AtomicU32; 2],
+    }
+
+    impl Bells for Counting {
+        fn sleep(&self, bell: &AtomicU32, seen: u32, _: Nanos) -> Slept {
+            match bell.load(Ordering::Relaxed) {
+                now if now == seen => Slept::TimedOut,
+                _ => Slept::Woken,
+            }
+        }
+
+        fn wake(&self, _: &AtomicU32, _: u32) {
+            self.woken.set(self.woken.get() + 1);
+        }
+
+        fn doorbell(&self, mate: usize) -> &AtomicU32 {
+            &self.doorbells[mate]
+        }
+    }
+
+    #[test]
+    fn nobody_is_woken_while_nobody_sleeps() {
+        let (line, bells) = (Line::default(), Counting::default());
+
+        for round in 1..=1000 {
+            assert_eq!(line.add(1, &bells), round - 1);
+        }
+        line.set(1 << 40, &bells);
+
+        assert_eq!(bells.woken.get(), 0);
+    }
+
+    #[test]
+    fn only_the_arrival_that_completes_the_count_wakes_and_only_once() {
+        let (line, bells) = (Line::default(), Counting::default());
+        assert_eq!(line.sleep(8, Nanos(0), &bells), Slept::TimedOut);
+
+        for _ in 0..7 {
+            line.add(1, &bells);
+        }
+        assert_eq!(bells.woken.get(), 0);
+        line.add(1, &bells);
+        line.add(1, &bells);
+
+        assert_eq!(bells.woken.get(), 1);
+        assert_eq!(line.sleep(8, Nanos(0), &bells), Slept::Woken);
+    }
+
+    #[test]
+    fn a_move_by_a_multiple_of_the_kernels_word_wakes() {
+        let (line, bells) = (Line::default(), Counting::default());
+        assert_eq!(line.sleep(1, Nanos(0), &bells), Slept::TimedOut);
+
+        line.add(1 << 32, &bells);
+
+        assert_eq!(bells.woken.get(), 1);
+        assert_eq!(line.sleep(1 << 32, Nanos(0), &bells), Slept::Woken);
+    }
+
+    #[test]
+    fn whoever_waits_for_the_very_last_value_is_woken_too() {
+        let (line, bells) = (Line::default(), Counting::default());
+        assert_eq!(line.sleep(u64::MAX, Nanos(0), &bells), Slept::TimedOut);
+
+        line.set(u64::MAX, &bells);
+
+        assert_eq!(bells.woken.get(), 1);
+    }
+
+    #[test]
+    fn a_sleeper_on_several_counters_is_rung_at_its_own_door() {
+        let (lines, bells) = ([Line::default(), Line::default()], Counting::default());
+        let watches = [(&lines[0], 1), (&lines[1], 5)];
+        let slept = sleep_on_all(watches.into_iter(), 1, Nanos(0), &bells);
+        assert_eq!(slept, Slept::TimedOut);
+
+        lines[1].set(5, &bells);
+
+        assert_eq!(bells.woken.get(), 1);
+        assert_eq!(bells.doorbells[0].load(Ordering::Relaxed), 0);
+        assert_eq!(bells.doorbells[1].load(Ordering::Relaxed), 1);
+    }
 }

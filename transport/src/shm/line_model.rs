@@ -74,23 +74,13 @@ impl Node {
     }
 }
 
-fn new_line() -> Line {
-    Line {
-        value: AtomicU64::new(0),
-        wanted: AtomicU64::new(0),
-        direct: AtomicU32::new(0),
-        bell: AtomicU32::new(0),
-        doors: std::array::from_fn(|_| AtomicU64::new(0)),
-    }
-}
-
 /// Runs all interleavings of the threads.
 fn explore<const N: usize>(threads: [fn(&Node); N]) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(move || {
         let node = Arc::new(Node {
-            lines: [new_line(), new_line()],
+            lines: Default::default(),
             model: Model::new(),
         });
         let handles = threads.map(|run| {
@@ -191,7 +181,7 @@ fn two_ranks_that_sleep_for_each_other_in_turn_both_finish() {
 fn whoever_was_woken_sees_the_bytes() {
     loom::model(|| {
         let node = Arc::new(Node {
-            lines: [new_line(), new_line()],
+            lines: Default::default(),
             model: Model::new(),
         });
         let bytes = Arc::new(AtomicU64::new(0));

@@ -11,6 +11,7 @@ use transport_core::Rank;
 use super::error::{OpenError, refused};
 use super::layout::Geometry;
 use super::leader::wire;
+use super::liveness::declare_lost;
 use super::opening::{Call, Joined, Patience, host, own_process, random};
 use super::processors::Share;
 use super::segment::Segment;
@@ -80,10 +81,7 @@ impl Mate {
         let file = descriptors.next().ok_or_else(out_of_turn)?;
         let segment = self.map(&file, geometry)?;
         self.prove(socket, &segment)?;
-        match self.hear(socket)? {
-            (Message::Go, _) => {}
-            _ => return Err(out_of_turn()),
-        }
+        self.wait_for_go(socket, &segment)?;
         let mut processes: Vec<_> = descriptors.map(Some).collect();
         processes[self.rank.index()] = None;
         Ok(Joined {
@@ -135,6 +133,23 @@ impl Mate {
         seat.token.store(mine, Ordering::Relaxed);
         let token = segment.header().token.load(Ordering::Relaxed);
         self.tell(socket, &Message::Mapped { token, mine }, &[])
+    }
+
+    /// Waits until all have mapped the segment.
+    ///
+    /// A leader that ends now has perhaps let some mates go: they are to name it, not this rank,
+    /// which ends because of it and perhaps is noticed first.
+    fn wait_for_go(&self, socket: &OwnedFd, segment: &Segment) -> Result<(), OpenError> {
+        match self.hear(socket) {
+            Ok((Message::Go, _)) => Ok(()),
+            Ok(_) => Err(out_of_turn()),
+            Err(error) => {
+                if error == (OpenError::Ended { rank: LEADER }) {
+                    declare_lost(segment, LEADER.index());
+                }
+                Err(error)
+            }
+        }
     }
 
     /// Sends the leader a message; if it has closed the connection, its last words say why.

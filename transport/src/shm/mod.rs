@@ -35,6 +35,8 @@ mod options;
 #[cfg(not(loom))]
 mod processors;
 #[cfg(not(loom))]
+mod provision;
+#[cfg(not(loom))]
 mod room;
 #[cfg(not(loom))]
 mod segment;

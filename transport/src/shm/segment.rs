@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
-use memmap2::{MmapOptions, MmapRaw};
+use memmap2::{Advice, MmapOptions, MmapRaw};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use transport_core::{Offset, Place, WORD_BYTES};
 
@@ -79,6 +79,14 @@ impl Segment {
             .len(layout.bytes())
             .map_raw(file.as_raw_fd())?;
         Ok(Some(Self { map, layout }))
+    }
+
+    /// Brings a rank's heap into this process's page tables, so that its first use costs no faults.
+    pub(super) fn populate(&self, mate: usize) {
+        let bytes = self.layout.heap_words * WORD_BYTES;
+        let at = self.layout.heap(mate, 0, bytes as u64);
+        // An older kernel refuses, and then the first use of each page costs a fault.
+        let _ = self.map.advise_range(Advice::PopulateWrite, at, bytes);
     }
 
     pub(super) fn layout(&self) -> &Layout {

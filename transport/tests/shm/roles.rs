@@ -19,7 +19,8 @@ pub(crate) fn play(role: &str) {
         "wait" => wait_until_lost(policy(parameter)),
         "leave" => leave_early(),
         "drop" => drop_without_closing(),
-        "rounds" => rounds(policy(parameter)),
+        "rounds" => rounds(policy(parameter), false),
+        "several" => rounds(policy(parameter), true),
         _ => panic!("nobody plays {role}"),
     }
     // Not through the harness: its summary is no business of the job.
@@ -171,29 +172,58 @@ fn drop_without_closing() {
     say(&error.unwrap_err().to_string());
 }
 
-/// Counters handed around the ring of ranks, many times.
-fn rounds(policy: WaitPolicy) {
+/// Counters handed around the ring of ranks, many times; for one of several counters if so told.
+fn rounds(policy: WaitPolicy, several: bool) {
     let mut driver = Driver::with_policy(open(), policy);
     let me = driver.fabric().rank();
     let size = driver.fabric().topology().size();
     let next = Rank((me.0 + 1) % size);
-    let counter = Counter::Network(3);
+    let deadline = Deadline::At(driver.fabric().now() + waiting::ROUNDS_WITHIN);
     for round in 1..=waiting::ROUNDS {
-        let signal = Signal::Add { counter, amount: 1 };
+        let counter = |home: Rank| Counter::Network((round % 3) as u32 + 3 * home.0);
+        let signal = Signal::Add {
+            counter: counter(next),
+            amount: 1,
+        };
         driver
             .fabric_mut()
             .post(Op::Notify { to: next, signal })
             .unwrap();
-        let until = Until(Watch {
+        let watch = |slot, at_least| Watch {
             home: me,
-            counter,
-            at_least: round,
-        });
-        driver
-            .run(until, Deadline::Within(Nanos::seconds(60)))
-            .unwrap();
+            counter: Counter::Network(slot + 3 * me.0),
+            at_least,
+        };
+        let reached = watch((round % 3) as u32, round.div_ceil(3));
+        if several {
+            // The others are never reached.
+            let mut all = [0, 1, 2].map(|slot| watch(slot, u64::MAX));
+            all[(round % 3) as usize] = reached;
+            driver.run(AnyOf(all), deadline).unwrap();
+        } else {
+            driver.run(Until(reached), deadline).unwrap();
+        }
     }
     driver.into_fabric().close();
+}
+
+/// Waits for one of three counters.
+struct AnyOf([Watch; 3]);
+
+impl Protocol for AnyOf {
+    type Output = ();
+
+    fn step<M: Memory>(&mut self, memory: &M, _: Outcome) -> Step<()> {
+        let reached = |watch: &Watch| memory.load(watch.home, watch.counter) >= watch.at_least;
+        match self.0.iter().any(reached) {
+            true => Step::Done(()),
+            false => Step::Await(Await::Any),
+        }
+    }
+
+    fn watch(&self, sink: &mut dyn FnMut(Watch)) {
+        self.0.iter().copied().for_each(sink);
+    }
 }
 
 /// Waits for one counter.
