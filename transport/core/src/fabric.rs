@@ -34,21 +34,29 @@ pub trait Memory {
     /// Copies bytes into this rank's heap. The rest of a last, partial word becomes zero.
     fn copy_in(&self, at: Offset, bytes: &[u8]) {
         let words = self.words(self.rank(), at, bytes.len().div_ceil(WORD_BYTES));
-        for (word, chunk) in words.iter().zip(bytes.chunks(WORD_BYTES)) {
-            let mut whole = [0; WORD_BYTES];
-            whole[..chunk.len()].copy_from_slice(chunk);
+        let (whole, rest) = bytes.as_chunks::<WORD_BYTES>();
+        for (word, chunk) in words.iter().zip(whole) {
             // Relaxed: ordered by the signal that will announce these bytes.
-            word.store(u64::from_ne_bytes(whole), Ordering::Relaxed);
+            word.store(u64::from_ne_bytes(*chunk), Ordering::Relaxed);
+        }
+        if let Some(last) = words.get(whole.len()) {
+            let mut padded = [0; WORD_BYTES];
+            padded[..rest.len()].copy_from_slice(rest);
+            last.store(u64::from_ne_bytes(padded), Ordering::Relaxed);
         }
     }
 
     /// Copies bytes out of the heap of this rank or a node-mate.
     fn copy_out(&self, home: Rank, at: Offset, into: &mut [u8]) {
         let words = self.words(home, at, into.len().div_ceil(WORD_BYTES));
-        for (word, chunk) in words.iter().zip(into.chunks_mut(WORD_BYTES)) {
+        let (whole, rest) = into.as_chunks_mut::<WORD_BYTES>();
+        for (word, chunk) in words.iter().zip(whole.iter_mut()) {
             // Relaxed: ordered by the counter whose load allowed this read.
-            let whole = word.load(Ordering::Relaxed).to_ne_bytes();
-            chunk.copy_from_slice(&whole[..chunk.len()]);
+            *chunk = word.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        if let Some(last) = words.get(whole.len()) {
+            let padded = last.load(Ordering::Relaxed).to_ne_bytes();
+            rest.copy_from_slice(&padded[..rest.len()]);
         }
     }
 }
