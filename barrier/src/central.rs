@@ -19,8 +19,8 @@
 
 use transport_core::{Await, Memory, Op, Outcome, Posted, Protocol, Rank, Signal, Step, Watch};
 
-use crate::round::{Epoch, illegal};
 use crate::seat::Seat;
+use crate::slots::{Epoch, illegal};
 
 /// Counters of each rank; only those of the first member are used.
 pub const COUNTERS: u32 = 2;

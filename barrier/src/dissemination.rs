@@ -19,8 +19,8 @@
 
 use transport_core::{Await, Counter, Memory, Op, Outcome, Protocol, Signal, Step, Watch};
 
-use crate::round::{Epoch, illegal};
 use crate::seat::{Seat, ahead};
+use crate::slots::{Epoch, illegal};
 
 /// Rounds until everyone has heard from everyone.
 pub const fn rounds(size: u32) -> u32 {

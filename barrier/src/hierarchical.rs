@@ -17,7 +17,8 @@
 
 use transport_core::{Await, Group, Memory, Op, Outcome, Protocol, Rank, Signal, Step, Watch};
 
-use crate::round::{Epoch, FlatRound, Slots, illegal};
+use crate::round::FlatRound;
+use crate::slots::{Epoch, Slots, illegal};
 
 /// Node counters of each rank; only those of the leaders are used.
 pub const NODE_COUNTERS: u32 = 2;

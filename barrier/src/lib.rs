@@ -21,6 +21,7 @@ mod algorithm;
 mod round;
 mod seat;
 mod select;
+mod slots;
 
 pub mod central;
 pub mod dissemination;
@@ -34,5 +35,6 @@ mod closure;
 mod sweep;
 
 pub use algorithm::{Algorithm, Flat, Need, UnknownAlgorithm};
-pub use round::{Barrier, Round, Slots};
+pub use round::{Barrier, Round};
 pub use select::{best_ways, select};
+pub use slots::Slots;

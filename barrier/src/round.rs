@@ -1,84 +1,32 @@
 //! A group's barrier, and one epoch of it as a protocol.
 
-use transport_core::{Counter, Group, Memory, Outcome, Protocol, Step};
+use transport_core::{
+    Deadline, Driver, Fabric, Group, Memory, Outcome, Protocol, Running, Step, WaitError,
+};
 
 use crate::central::Central;
 use crate::dissemination::Dissemination;
 use crate::hierarchical::{Hierarchical, Node};
 use crate::nway::NWay;
 use crate::seat::Seat;
+use crate::slots::{Epoch, Slots};
 use crate::tree::Tree;
 use crate::{Algorithm, Flat};
 
-/// Counters that every member has allocated at the same place, and the value they start from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Slots {
-    /// The first of them.
-    pub first: Counter,
-    /// The value that every one of them has on every member before the first epoch.
-    pub base: u64,
-}
-
-impl Slots {
-    #[inline]
-    pub(crate) fn epoch(self, number: u64) -> Epoch {
-        Epoch {
-            first: self.first,
-            base: self.base,
-            number,
-        }
-    }
-}
-
-/// One epoch of a set of counters: what they show when it is over.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Epoch {
-    first: Counter,
-    base: u64,
-    number: u64,
-}
-
-impl Epoch {
-    #[inline]
-    pub(crate) fn counter(&self, slot: u32) -> Counter {
-        self.first.plus(slot)
-    }
-
-    /// The counter in one of two sets of `slots` counters, which take turns.
-    #[inline]
-    pub(crate) fn counter_of_set(&self, slot: u32, slots: u32) -> Counter {
-        let set = if self.number.is_multiple_of(2) {
-            0
-        } else {
-            slots
-        };
-        self.first.plus(set + slot)
-    }
-
-    /// The value that a counter with one writer is set to.
-    #[inline]
-    pub(crate) fn value(&self) -> u64 {
-        self.base + self.number
-    }
-
-    /// The value of a counter that `writers` add 1 to in each epoch.
-    #[inline]
-    pub(crate) fn sum(&self, writers: u64) -> u64 {
-        self.base + self.number * writers
-    }
-}
-
 /// The barrier of a group as one member sees it.
 ///
-/// Every member makes it with the same algorithm and slots and calls [`next`](Self::next) once for
-/// each time the group synchronises. A round must be done before the next one is started.
-#[derive(Clone, Debug)]
+/// Every member makes it with the same algorithm and slots. Each time the group synchronises, every
+/// member either calls [`wait`](Self::wait) or runs the round that [`next`](Self::next) yields, which
+/// must be done before anything else is begun here.
+#[derive(Debug)]
 pub struct Barrier {
     shape: Shape,
     epochs: u64,
+    /// Boxed, since it is hardly ever there.
+    paused: Option<Box<Paused>>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 enum Shape {
     Flat {
         flat: Flat,
@@ -93,6 +41,14 @@ enum Shape {
         leader: Option<Seat>,
         slots: Slots,
     },
+}
+
+/// An epoch whose wait ended early.
+#[derive(Debug)]
+enum Paused {
+    Central(Running<Central>),
+    Dissemination(Running<Dissemination>),
+    Other(Running<Round>),
 }
 
 impl Barrier {
@@ -116,16 +72,75 @@ impl Barrier {
                 slots: network,
             },
         };
-        Self { shape, epochs: 0 }
+        Self {
+            shape,
+            epochs: 0,
+            paused: None,
+        }
     }
 
-    /// The next epoch.
+    /// Returns when every member has come; after a timeout the next call goes on with the same
+    /// epoch.
+    ///
+    /// # Errors
+    /// As [`Driver::run`].
+    #[inline]
+    pub fn wait<F: Fabric>(
+        &mut self,
+        driver: &mut Driver<F>,
+        deadline: Deadline,
+    ) -> Result<(), WaitError> {
+        if self.paused.is_some() {
+            return self.go_on(driver, deadline);
+        }
+        // The two that are used within a node run as themselves, so that they compile down to their
+        // loads and stores; the others spend their time in the network.
+        let number = self.epochs + 1;
+        match &self.shape {
+            Shape::Flat {
+                flat: Flat::Dissemination,
+                seat,
+                slots,
+                ..
+            } => {
+                let round = Dissemination::new(seat.clone(), slots.epoch(number));
+                self.epochs = number;
+                self.run(driver, round, deadline, Paused::Dissemination)
+            }
+            Shape::Flat {
+                flat: Flat::Central,
+                seat,
+                slots,
+                shared: true,
+            } => {
+                let round = Central::new(seat, slots.epoch(number));
+                self.epochs = number;
+                self.run(driver, round, deadline, Paused::Central)
+            }
+            _ => {
+                let round = self.next();
+                self.run(driver, round, deadline, Paused::Other)
+            }
+        }
+    }
+
+    /// Whether a wait ended early, so that its epoch is not over.
+    #[inline]
+    pub fn is_paused(&self) -> bool {
+        self.paused.is_some()
+    }
+
+    /// The next epoch as a protocol.
+    ///
+    /// # Panics
+    /// If a [`wait`](Self::wait) has timed out and was not gone on with.
     #[inline]
     #[expect(
         clippy::should_implement_trait,
         reason = "an endless series, not an iterator"
     )]
     pub fn next(&mut self) -> Round {
+        assert!(self.paused.is_none(), "the epoch before is not over");
         self.epochs += 1;
         let number = self.epochs;
         let kind = match &self.shape {
@@ -153,6 +168,38 @@ impl Barrier {
     /// How many epochs were begun.
     pub fn epochs(&self) -> u64 {
         self.epochs
+    }
+
+    #[inline]
+    fn run<F: Fabric, P: Protocol<Output = ()>>(
+        &mut self,
+        driver: &mut Driver<F>,
+        round: P,
+        deadline: Deadline,
+        paused: fn(Running<P>) -> Paused,
+    ) -> Result<(), WaitError> {
+        let mut running = Running::new(round);
+        let result = driver.resume(&mut running, deadline);
+        if result.is_err() {
+            self.paused = Some(Box::new(paused(running)));
+        }
+        result
+    }
+
+    #[cold]
+    fn go_on<F: Fabric>(
+        &mut self,
+        driver: &mut Driver<F>,
+        deadline: Deadline,
+    ) -> Result<(), WaitError> {
+        match self.paused.as_deref_mut() {
+            Some(Paused::Central(running)) => driver.resume(running, deadline)?,
+            Some(Paused::Dissemination(running)) => driver.resume(running, deadline)?,
+            Some(Paused::Other(running)) => driver.resume(running, deadline)?,
+            None => {}
+        }
+        self.paused = None;
+        Ok(())
     }
 }
 
@@ -218,10 +265,4 @@ impl Protocol for FlatRound {
             Self::Tree(round) => round.step(memory, last),
         }
     }
-}
-
-/// The driver has broken the rules of `Protocol`.
-#[cold]
-pub(crate) fn illegal(outcome: Outcome) -> ! {
-    panic!("a barrier did not ask for {outcome:?}")
 }

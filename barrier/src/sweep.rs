@@ -4,14 +4,14 @@
 //! then, it is none. Broken barriers go through the same sweep and must be caught.
 
 use transport_core::{
-    Await, Counter, Fabric, Group, Memory, Nanos, Op, Outcome, Protocol, Rank, Signal, Step,
-    Topology, Watch,
+    Await, Counter, Deadline, Driver, Fabric, Group, Memory, Nanos, Op, Outcome, Protocol, Rank,
+    Signal, Step, Topology, Watch,
 };
 use transport_sim::{Adversary, Network, Run, Sim, SimError};
 
 use crate::dissemination::{Dissemination, rounds};
-use crate::round::Epoch;
 use crate::seat::Seat;
+use crate::slots::Epoch;
 use crate::{Algorithm, Barrier, Flat, Slots, select};
 
 const EPOCHS: u32 = 4;
@@ -281,5 +281,40 @@ fn the_sweep_catches_a_comparison_that_is_off_by_one() {
             told: 0,
         };
         assert!(caught(size, off), "size {size}");
+    }
+}
+
+#[test]
+fn waits_that_time_out_go_on_with_the_same_epoch() {
+    let late = Nanos::millis(300);
+    for (size, per_node) in [(2, 2), (5, 5), (6, 2)] {
+        for algorithm in all() {
+            let topology = Topology::blocks(size, per_node);
+            let adversary = Adversary::harsh(1).straggling(Rank(1), late);
+            let sim = Sim::new(topology.clone(), Network::default(), 1).adversary(adversary);
+            let world = Group::world(&topology, Rank(0));
+
+            let outcome = sim.threads(|fabric| {
+                let me = fabric.rank();
+                let mut driver = Driver::new(fabric);
+                let mut barrier = Barrier::new(algorithm, &world.seen_by(me.0), NODE, NETWORK);
+                let soon = Deadline::Within(Nanos::millis(40));
+                let mut timeouts = 0;
+                for _ in 0..EPOCHS {
+                    while barrier.wait(&mut driver, soon).is_err() {
+                        assert!(barrier.is_paused());
+                        timeouts += 1;
+                    }
+                    assert!(
+                        driver.fabric().now() >= late,
+                        "{algorithm}: {me} left too early"
+                    );
+                }
+                assert_eq!(barrier.epochs(), u64::from(EPOCHS));
+                assert_eq!(timeouts > 0, me != Rank(1), "{algorithm}");
+            });
+
+            outcome.unwrap();
+        }
     }
 }

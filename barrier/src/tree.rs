@@ -21,8 +21,8 @@
 
 use transport_core::{Await, Memory, Op, Outcome, Protocol, Signal, Step, Watch};
 
-use crate::round::{Epoch, illegal};
 use crate::seat::Seat;
+use crate::slots::{Epoch, illegal};
 
 /// Counters of each rank.
 pub const COUNTERS: u32 = 2;
