@@ -49,9 +49,7 @@ impl Communicator {
     ) -> Result<(), CollectiveError> {
         let expected = mine.len() as u64 * u64::from(self.size());
         let actual = all.len() as u64;
-        let group = self.group().clone();
         let mut sink = Even {
-            group: &group,
             each: mine.len() as u64,
             all,
         };
@@ -113,14 +111,13 @@ pub(crate) fn same_length(
 }
 
 struct Even<'a> {
-    group: &'a Group,
     each: u64,
     all: &'a mut [u8],
 }
 
 impl Sink for Even<'_> {
-    fn lengths(&mut self, lengths: &[u64]) -> Result<(), CollectiveError> {
-        same_length(self.group, lengths, self.each)
+    fn lengths(&mut self, group: &Group, lengths: &[u64]) -> Result<(), CollectiveError> {
+        same_length(group, lengths, self.each)
     }
 
     fn piece<M: Memory>(&mut self, memory: &M, piece: Piece) {
@@ -130,7 +127,7 @@ impl Sink for Even<'_> {
 }
 
 impl Sink for Gathered {
-    fn lengths(&mut self, lengths: &[u64]) -> Result<(), CollectiveError> {
+    fn lengths(&mut self, _: &Group, lengths: &[u64]) -> Result<(), CollectiveError> {
         let mut end = 0;
         self.starts.push(end);
         for &length in lengths {

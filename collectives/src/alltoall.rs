@@ -4,7 +4,7 @@
 //! the second shows the bytes, and everyone copies its own. Memory is what a member sends and
 //! receives, and one number per member.
 
-use transport_core::{Deadline, Driver, Fabric, Memory, Offset};
+use transport_core::{Deadline, Driver, Fabric, Group, Memory, Offset};
 
 use crate::layout::words;
 use crate::stream::{Piece, Sink, Source, index};
@@ -94,7 +94,7 @@ impl Mail {
 }
 
 impl Sink for Mail {
-    fn lengths(&mut self, _: &[u64]) -> Result<(), CollectiveError> {
+    fn lengths(&mut self, _: &Group, _: &[u64]) -> Result<(), CollectiveError> {
         Ok(())
     }
 
@@ -123,7 +123,7 @@ struct Inbox {
 }
 
 impl Sink for Inbox {
-    fn lengths(&mut self, _: &[u64]) -> Result<(), CollectiveError> {
+    fn lengths(&mut self, _: &Group, _: &[u64]) -> Result<(), CollectiveError> {
         Ok(())
     }
 

@@ -23,9 +23,7 @@ impl Communicator {
         if root >= size {
             return Err(CollectiveError::NoMember { index: root, size });
         }
-        let group = self.group().clone();
         let sink = |data| From {
-            group: &group,
             root: root as usize,
             data,
         };
@@ -38,18 +36,17 @@ impl Communicator {
 }
 
 struct From<'a> {
-    group: &'a Group,
     root: usize,
     /// `None` on the root.
     data: Option<&'a mut Vec<u8>>,
 }
 
 impl Sink for From<'_> {
-    fn lengths(&mut self, lengths: &[u64]) -> Result<(), CollectiveError> {
+    fn lengths(&mut self, group: &Group, lengths: &[u64]) -> Result<(), CollectiveError> {
         let senders = lengths.iter().filter(|length| **length > 0).count();
         if senders > 1 {
             return Err(CollectiveError::LengthsDiffer {
-                ranks: ranks_where(self.group, |index| lengths[index] > 0),
+                ranks: ranks_where(group, |index| lengths[index] > 0),
             });
         }
         if let Some(data) = &mut self.data {

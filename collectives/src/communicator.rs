@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use barrier::{Algorithm, Barrier, Round, Slots};
 use transport_core::{
-    Counter, Deadline, Driver, Fabric, Group, Memory, Offset, Outcome, Pending, Protocol, Running,
-    Step, WaitError, Watch,
+    Counter, Deadline, Driver, Fabric, Group, Memory, Offset, Outcome, Pending, Protocol, Step,
+    WaitError, Watch,
 };
 
 use crate::CollectiveError;
@@ -26,8 +26,6 @@ pub struct Communicator {
     group: Group,
     algorithm: Algorithm,
     barrier: Barrier,
-    /// A barrier whose wait timed out.
-    unfinished: Option<Running<Round>>,
     /// Whether the barrier that was started last is over.
     started: Option<Arc<AtomicBool>>,
     exchange: Exchange,
@@ -91,7 +89,6 @@ impl Communicator {
         Self {
             algorithm: plan.algorithm,
             barrier: Barrier::new(plan.algorithm, &group, node(0), network(0)),
-            unfinished: None,
             started: None,
             exchange: Exchange::new(plan, window, node(need.node), network(need.network)),
             ended: None,
@@ -134,17 +131,7 @@ impl Communicator {
         if self.started.is_some() {
             self.forget_started()?;
         }
-        if self.unfinished.is_some() {
-            return self.go_on(driver, deadline);
-        }
-        let mut running = Running::new(self.barrier.next());
-        match driver.resume(&mut running, deadline) {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                self.unfinished = Some(running);
-                Err(error.into())
-            }
-        }
+        Ok(self.barrier.wait(driver, deadline)?)
     }
 
     /// The first half of a split barrier: says that this member has arrived and does not wait. The
@@ -158,7 +145,7 @@ impl Communicator {
         driver: &mut Driver<F>,
     ) -> Result<Pending<()>, CollectiveError> {
         self.forget_started()?;
-        if self.unfinished.is_some() {
+        if self.barrier.is_paused() {
             return Err(CollectiveError::Busy);
         }
         let over = Arc::new(AtomicBool::new(false));
@@ -213,19 +200,6 @@ impl Communicator {
             self.ended = Some(*error);
         }
         result
-    }
-
-    #[cold]
-    fn go_on<F: Fabric>(
-        &mut self,
-        driver: &mut Driver<F>,
-        deadline: Deadline,
-    ) -> Result<(), CollectiveError> {
-        if let Some(running) = &mut self.unfinished {
-            driver.resume(running, deadline)?;
-            self.unfinished = None;
-        }
-        Ok(())
     }
 
     #[cold]

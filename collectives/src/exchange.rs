@@ -123,7 +123,7 @@ impl Exchange {
     ) -> Result<(), WaitError> {
         let half = self.half();
         let (node, network) = match &mut self.meeting {
-            Meeting::OneNode(barrier) => return driver.run(barrier.next(), deadline),
+            Meeting::OneNode(barrier) => return barrier.wait(driver, deadline),
             Meeting::Nodes { node, network } => (*node, *network),
         };
         driver.run(node.fan_in(self.turns), deadline)?;

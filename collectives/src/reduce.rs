@@ -55,9 +55,8 @@ impl Communicator {
         deadline: Deadline,
     ) -> Result<(), CollectiveError> {
         let mine = values.to_vec();
-        let group = self.group().clone();
         let mut sink = Fold {
-            group: &group,
+            me: self.index() as usize,
             fold,
             values,
         };
@@ -66,19 +65,19 @@ impl Communicator {
 }
 
 struct Fold<'a> {
-    group: &'a Group,
+    me: usize,
     fold: fn(u64, u64) -> u64,
     /// Holds this member's own numbers already.
     values: &'a mut [u64],
 }
 
 impl Sink for Fold<'_> {
-    fn lengths(&mut self, lengths: &[u64]) -> Result<(), CollectiveError> {
-        same_length(self.group, lengths, 8 * self.values.len() as u64)
+    fn lengths(&mut self, group: &Group, lengths: &[u64]) -> Result<(), CollectiveError> {
+        same_length(group, lengths, 8 * self.values.len() as u64)
     }
 
     fn piece<M: Memory>(&mut self, memory: &M, piece: Piece) {
-        if piece.index == self.group.me() as usize {
+        if piece.index == self.me {
             return;
         }
         let from = index(piece.from / 8);

@@ -50,7 +50,7 @@ impl Source for [u64] {
 /// What a member does with the bytes of all.
 pub(crate) trait Sink {
     /// Called once, before any piece. An error ends the stream; it must be one on every member.
-    fn lengths(&mut self, lengths: &[u64]) -> Result<(), CollectiveError>;
+    fn lengths(&mut self, group: &Group, lengths: &[u64]) -> Result<(), CollectiveError>;
 
     /// Called for each piece; those of one member come in order.
     fn piece<M: Memory>(&mut self, memory: &M, piece: Piece);
@@ -116,7 +116,7 @@ where
     let fabric = driver.fabric();
     let lengths = lengths(exchange, fabric);
     refusals(&lengths, group)?;
-    sink.lengths(&lengths)?;
+    sink.lengths(group, &lengths)?;
     show(exchange, fabric, sink, HEADER, |index| {
         (0, lengths[index].min(inline))
     });
