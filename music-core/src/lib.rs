@@ -19,6 +19,7 @@ mod file;
 mod index;
 pub mod job;
 pub mod negotiate;
+pub mod plan;
 mod port;
 mod report;
 mod route;
