@@ -179,20 +179,23 @@ pub(crate) fn decode(
     sink: &mut Vec<Event>,
 ) -> Result<Chunk, Corrupt> {
     let parts = Parts::new(words)?;
-    let time = |index: usize| f64::from_bits(value(&parts.times[index]));
     match (parts.one_time, parts.narrow) {
         (false, false) => {
-            sink.extend((0..parts.count).filter_map(|i| event(time(i), parts.wide_id(i), &keep)));
+            sink.extend(
+                (0..parts.count).filter_map(|i| event(parts.time(i), parts.wide_id(i), &keep)),
+            );
         }
         (false, true) => {
-            sink.extend((0..parts.count).filter_map(|i| event(time(i), parts.narrow_id(i), &keep)));
+            sink.extend(
+                (0..parts.count).filter_map(|i| event(parts.time(i), parts.narrow_id(i), &keep)),
+            );
         }
         (true, false) => {
-            let at = parts.times.first().map_or(0.0, |_| time(0));
+            let at = parts.times.first().map_or(0.0, |_| parts.time(0));
             sink.extend((0..parts.count).filter_map(|i| event(at, parts.wide_id(i), &keep)));
         }
         (true, true) => {
-            let at = parts.times.first().map_or(0.0, |_| time(0));
+            let at = parts.times.first().map_or(0.0, |_| parts.time(0));
             sink.extend((0..parts.count).filter_map(|i| event(at, parts.narrow_id(i), &keep)));
         }
     }
@@ -200,36 +203,17 @@ pub(crate) fn decode(
 }
 
 /// As [`decode`], keeping everything: the fast way when the sender has filtered.
+///
+/// # Errors
+/// As [`decode`].
 pub(crate) fn decode_all(words: &[AtomicU64], sink: &mut Vec<Event>) -> Result<Chunk, Corrupt> {
     let parts = Parts::new(words)?;
-    // `map` over a range has an exact length, so `extend` reserves once and checks nothing per
-    // event; `filter_map` cannot.
-    if parts.one_time {
-        let time = parts
-            .times
-            .first()
-            .map_or(0.0, |word| f64::from_bits(value(word)));
-        if parts.narrow {
-            sink.extend((0..parts.count).map(|i| Event {
-                time,
-                id: parts.narrow_id(i),
-            }));
-        } else {
-            sink.extend((0..parts.count).map(|i| Event {
-                time,
-                id: parts.wide_id(i),
-            }));
-        }
-    } else if parts.narrow {
-        sink.extend(parts.times.iter().enumerate().map(|(i, word)| Event {
-            time: f64::from_bits(value(word)),
-            id: parts.narrow_id(i),
-        }));
-    } else {
-        sink.extend(parts.times.iter().enumerate().map(|(i, word)| Event {
-            time: f64::from_bits(value(word)),
-            id: parts.wide_id(i),
-        }));
+    sink.reserve(parts.count);
+    match (parts.one_time, parts.narrow) {
+        (false, false) => parts.groups::<2>(sink, |index| parts.time(index), unpack_wide),
+        (false, true) => parts.groups::<4>(sink, |index| parts.time(index), parts.unpack_narrow()),
+        (true, false) => parts.groups::<2>(sink, |_| parts.time(0), unpack_wide),
+        (true, true) => parts.groups::<4>(sink, |_| parts.time(0), parts.unpack_narrow()),
     }
     Ok(parts.chunk)
 }
@@ -296,6 +280,45 @@ impl<'a> Parts<'a> {
         })
     }
 
+    /// Appends all events, as many at a time as a word has ids.
+    #[inline]
+    fn groups<const N: usize>(
+        &self,
+        sink: &mut Vec<Event>,
+        time: impl Fn(usize) -> f64,
+        unpack: impl Fn(u64) -> [u32; N],
+    ) {
+        let whole = self.count / N;
+        for (group, word) in self.ids[..whole].iter().enumerate() {
+            let ids = unpack(value(word));
+            let first = group * N;
+            let events: [Event; N] = std::array::from_fn(|place| Event {
+                time: time(first + place),
+                id: ids[place],
+            });
+            sink.extend_from_slice(&events);
+        }
+        if let Some(word) = self.ids.get(whole) {
+            let ids = unpack(value(word));
+            let rest = (whole * N..self.count).zip(ids);
+            sink.extend(rest.map(|(index, id)| Event {
+                time: time(index),
+                id,
+            }));
+        }
+    }
+
+    #[inline]
+    fn time(&self, index: usize) -> f64 {
+        f64::from_bits(value(&self.times[index]))
+    }
+
+    fn unpack_narrow(&self) -> impl Fn(u64) -> [u32; 4] {
+        let lowest = self.lowest_id;
+        // The casts keep the quarters that the shifts have brought down.
+        move |word| [0, 16, 32, 48].map(|by| lowest.wrapping_add((word >> by & 0xffff) as u32))
+    }
+
     #[inline]
     fn wide_id(&self, index: usize) -> u32 {
         // The cast keeps the half that the shift has brought down.
@@ -307,6 +330,12 @@ impl<'a> Parts<'a> {
         let low = (value(&self.ids[index / 4]) >> (index % 4 * 16)) & 0xffff;
         self.lowest_id.wrapping_add(low as u32)
     }
+}
+
+/// The casts keep the half that the shift has brought down.
+#[inline]
+fn unpack_wide(word: u64) -> [u32; 2] {
+    [word as u32, (word >> 32) as u32]
 }
 
 #[inline]

@@ -1,14 +1,16 @@
-//! Ports: handles for programs, events, handlers, and where inserted events wait to be sent.
+//! Ports: handles for programs, events, and the handlers that take them.
 
-use crate::index::{Globals, Indexing};
-use crate::route::Outlet;
+mod outputs;
+
+pub use outputs::Outputs;
+pub(crate) use outputs::{OutletPlace, Output};
 
 /// A spike: when and which.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default)]
 pub struct Event {
     /// Seconds of simulation time; travels bit for bit.
     pub time: f64,
-    /// The global id, or the local index where the port was mapped with [`Indexing::Local`].
+    /// The global id, or the local index where the port was mapped with [`Indexing::Local`](crate::Indexing::Local).
     pub id: u32,
 }
 
@@ -111,60 +113,6 @@ impl Handler for Ignore {
     fn events(&mut self, _: &mut Outputs, _: InputPort, _: &[Event]) {}
 }
 
-/// The output ports of a rank while the simulation runs.
-#[derive(Debug, Default)]
-pub struct Outputs {
-    ports: Vec<Output>,
-}
-
-/// One output port: its numbering and the connections that leave it.
-#[derive(Debug)]
-pub(crate) struct Output {
-    /// Present if the program speaks of local indices.
-    pub(crate) globals: Option<Globals>,
-    pub(crate) outlets: Vec<Outlet>,
-}
-
-impl Outputs {
-    pub(crate) fn new(ports: Vec<Output>) -> Self {
-        Self { ports }
-    }
-
-    /// Sends an event with the next exchange. A no-op if the port is not connected, if the index is
-    /// not mapped, or if nobody mapped the id at the other end.
-    #[inline]
-    pub fn insert_event(&mut self, port: OutputPort, time: f64, id: u32) {
-        let Some(output) = self.ports.get_mut(port.0 as usize) else {
-            return;
-        };
-        let id = match &output.globals {
-            None => id,
-            Some(globals) => match globals.global(id) {
-                Some(id) => id,
-                None => return,
-            },
-        };
-        for outlet in &mut output.outlets {
-            outlet.insert(Event { time, id });
-        }
-    }
-
-    pub(crate) fn outlet(&self, place: OutletPlace) -> &Outlet {
-        &self.ports[place.port].outlets[place.outlet]
-    }
-
-    pub(crate) fn outlet_mut(&mut self, place: OutletPlace) -> &mut Outlet {
-        &mut self.ports[place.port].outlets[place.outlet]
-    }
-}
-
-/// Where a connection's batches are found.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct OutletPlace {
-    pub(crate) port: usize,
-    pub(crate) outlet: usize,
-}
-
 impl From<OutputPort> for Port {
     fn from(port: OutputPort) -> Self {
         Self::Output(port)
@@ -174,13 +122,5 @@ impl From<OutputPort> for Port {
 impl From<InputPort> for Port {
     fn from(port: InputPort) -> Self {
         Self::Input(port)
-    }
-}
-
-/// What `map_output` and `map_input` were told about numbering.
-pub(crate) fn globals_for(indexing: Indexing, map: &crate::IndexMap) -> Option<Globals> {
-    match indexing {
-        Indexing::Global => None,
-        Indexing::Local => Some(map.globals()),
     }
 }

@@ -1,6 +1,7 @@
 //! Where the events of one outgoing connection wait until they are sent.
 
-use crate::batch::Layout;
+use std::ops::Range;
+
 use crate::port::Event;
 use crate::route::Router;
 
@@ -56,10 +57,19 @@ impl Outlet {
         }
     }
 
-    /// How a stream's batch is laid out.
-    pub(crate) fn layout(&self, stream: usize) -> Layout {
-        let (begin, end) = self.router.bounds();
-        Layout::of(self.batch(stream), begin, u64::from(end))
+    /// The ids, if they are a range all of whose events all streams get.
+    pub(crate) fn shared_range(&self) -> Option<Range<u32>> {
+        match self.router {
+            Router::Uniform { begin, size } if self.batches.len() == 1 && size > 0 => {
+                Some(begin..begin + size)
+            }
+            _ => None,
+        }
+    }
+
+    /// The lowest id that is sent and one past the highest.
+    pub(crate) fn bounds(&self) -> (u32, u32) {
+        self.router.bounds()
     }
 
     /// Everything has been sent; yields how many events that were, each counted once.

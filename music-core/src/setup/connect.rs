@@ -14,7 +14,7 @@ use super::{Mapped, Setup};
 use crate::Error;
 use crate::batch::HEADER_WORDS;
 use crate::index::{Indexing, Locals};
-use crate::port::{InputOptions, InputPort, Order, OutletPlace, Output, Outputs, globals_for};
+use crate::port::{InputOptions, InputPort, Order, OutletPlace, Output, Outputs};
 use crate::report::Algorithm;
 use crate::route::{Outlet, Router};
 use crate::runtime::Arrangement;
@@ -285,14 +285,7 @@ fn outflows<F: Fabric>(
 ) -> Result<Outputs, Error> {
     let fabric = setup.driver.fabric();
     let me = fabric.rank();
-    let mut ports: Vec<Output> = Vec::new();
-    for published in &setup.outputs {
-        let mapped = published.mapped.as_ref();
-        ports.push(Output {
-            globals: mapped.and_then(|mapped| globals_for(mapped.indexing, &mapped.map)),
-            outlets: Vec::new(),
-        });
-    }
+    let mut ports: Vec<Vec<Outlet>> = setup.outputs.iter().map(|_| Vec::new()).collect();
     for (index, connection) in setup.job.connections.iter().enumerate() {
         if connection.sender.application != setup.application {
             continue;
@@ -321,12 +314,10 @@ fn outflows<F: Fabric>(
         }
         let place = OutletPlace {
             port,
-            outlet: ports[port].outlets.len(),
+            outlet: ports[port].len(),
         };
         let router = Router::new(plan.runs);
-        ports[port]
-            .outlets
-            .push(Outlet::new(router, plan.sets, plan.streams.len()));
+        ports[port].push(Outlet::new(router, plan.sets, plan.streams.len()));
         let schedule = agreed.links[index].schedule;
         built.outflows.push(Outflow::new(
             index,
@@ -335,7 +326,13 @@ fn outflows<F: Fabric>(
             first..built.outgoing.len(),
         ));
     }
-    Ok(Outputs::new(ports))
+    let outputs = setup.outputs.iter().zip(ports).map(|(port, outlets)| {
+        let mapped = port.mapped.as_ref();
+        mapped.map_or_else(Output::default, |mapped| {
+            Output::new(&mapped.map, mapped.indexing, outlets)
+        })
+    });
+    Ok(Outputs::new(outputs.collect()))
 }
 
 /// Builds the receiving ends.

@@ -134,12 +134,11 @@ impl Exchange {
 
     fn plan(&mut self, index: usize, end: bool, outputs: &Outputs) {
         let outflow = &self.outflows[index];
-        let outlet = outputs.outlet(outflow.place);
         for stream in outflow.streams.clone() {
             self.sends.push(Send {
                 outflow: index,
                 stream,
-                layout: outlet.layout(stream - outflow.streams.start),
+                layout: outputs.layout(outflow.place, stream - outflow.streams.start),
                 exchange: outflow.sent,
                 end,
                 cursor: 0,
@@ -154,7 +153,7 @@ impl Exchange {
         for send in self.sends.drain(..) {
             if last != Some(send.outflow) {
                 let outflow = &mut self.outflows[send.outflow];
-                outflow.events += outputs.outlet_mut(outflow.place).clear();
+                outflow.events += outputs.clear(outflow.place);
                 last = Some(send.outflow);
             }
         }

@@ -153,8 +153,7 @@ impl<'a> Turn<'a> {
         let outflow = &mut self.exchange.outflows[send.outflow];
         let batch = self
             .outputs
-            .outlet(outflow.place)
-            .batch(send.stream - outflow.streams.start);
+            .batch(outflow.place, send.stream - outflow.streams.start);
         let header = Header {
             exchange: send.exchange,
             sent_at: self.now,

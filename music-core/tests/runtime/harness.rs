@@ -233,6 +233,11 @@ impl Program {
         self
     }
 
+    pub(crate) fn computing(mut self, compute: fn(u32) -> Nanos) -> Self {
+        self.compute = compute;
+        self
+    }
+
     pub(crate) fn ranks(&self) -> u32 {
         let outputs = self.outputs.iter().map(|port| port.maps.len());
         let maps = outputs.chain(self.inputs.iter().map(|port| port.maps.len()));

@@ -1,6 +1,7 @@
 //! Coupled runs on the simulated fabric, judged by an oracle that knows only the file, the maps and
 //! the seed.
 
+mod graphs;
 mod harness;
 mod oracle;
 mod shapes;
