@@ -17,7 +17,8 @@ use super::segment::Segment;
 use super::{OpenError, ShmOptions, opening};
 use crate::bootstrap::Rendezvous;
 
-/// The fabric of a job whose ranks share one machine: every operation is finished when it is posted.
+/// The fabric of a job whose ranks share one machine: every operation is finished once it
+/// is posted.
 ///
 /// A put is a copy, an add an atomic instruction; nobody's help is needed. A waiting rank sleeps on
 /// a futex. The death of a mate is noticed by the waiting ranks within about 20 ms and then by all

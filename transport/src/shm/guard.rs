@@ -37,7 +37,8 @@ impl ForkGuard {
 
     #[inline]
     fn word(&self) -> &AtomicU32 {
-        // SAFETY: a page is aligned for and longer than a word, and atomic in every use (invariant).
+        // SAFETY: a page is aligned for and longer than a word, which is atomic in every use
+        // (invariant).
         unsafe { AtomicU32::from_ptr(self.page.as_mut_ptr().cast::<u32>()) }
     }
 }

@@ -1,11 +1,11 @@
 //! Where everything lies in a node's segment.
 //!
 //! ```text
-//!   header | seat of each rank | counter lines of each rank (node, then network) | heap of each rank
+//!   header | seat of each rank | lines of each rank (node, then network) | heap of each rank
 //! ```
 //!
-//! Seats and lines have a cache line (pair) each, heaps start on page boundaries. All positions
-//! follow from three numbers, which one rank chooses for all.
+//! A line is a counter. Seats and lines have a cache line (pair) each, heaps start on page
+//! boundaries. All positions follow from three numbers, which one rank chooses for all.
 
 use crossbeam_utils::CachePadded;
 use transport_core::WORD_BYTES;

@@ -11,9 +11,9 @@
 //! ```
 //!
 //! Nothing here has a name in any file system: the segment is an anonymous file, the socket an
-//! abstract name. So nothing remains wherever a process is killed. A process descriptor is opened by
-//! its own process, so that it can mean no other one. Whoever gives up says so to the leader, the
-//! leader to all: every rank ends with an error that names the rank at fault.
+//! abstract name. So nothing remains wherever a process is killed. A process descriptor is opened
+//! by its own process, so that it can mean no other one. Whoever gives up says so to the leader,
+//! the leader to all: every rank ends with an error that names the rank at fault.
 
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};

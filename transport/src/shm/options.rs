@@ -28,11 +28,11 @@ impl Default for ShmOptions {
 }
 
 impl ShmOptions {
-    /// The defaults, changed by the environment: `TUTTI_HEAP_MIB` is the size of each rank's heap in
-    /// MiB, `TUTTI_COUNTERS` the number of its counters in each domain.
+    /// The defaults, changed by the environment: `TUTTI_HEAP_MIB` is the size of each rank's heap
+    /// in MiB, `TUTTI_COUNTERS` the number of its counters in each domain.
     ///
     /// # Errors
-    /// [`OpenError::BadOption`] if a variable is set to something else than a whole number from 1 on.
+    /// [`OpenError::BadOption`] if a variable is set to something else than a whole number from 1.
     pub fn from_environment() -> Result<Self, OpenError> {
         Self::from_variables(|name| std::env::var(name).ok())
     }

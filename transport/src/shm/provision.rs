@@ -1,5 +1,5 @@
-//! Makes a segment after asking whether there is room for it: too large a heap is an error line, and
-//! never a signal now or later.
+//! Makes a segment after asking whether there is room for it: too large a heap is an error line
+//! and never a signal now or later.
 
 use std::os::fd::OwnedFd;
 

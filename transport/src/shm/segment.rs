@@ -4,9 +4,9 @@
 //! is allocated in full when it is made and sealed against shrinking, so no access can fail later.
 //!
 //! **Invariant.** `map` is a shared, writable mapping of exactly `layout.bytes()` bytes of a sealed
-//! file that began as zeros; header, seats, lines and heaps lie inside it, apart from each other and
-//! aligned, at the positions of `layout` (tested there). All of them are made of atomic words, for
-//! which any bit pattern is valid; references are made to these only, never to plain bytes.
+//! file that began as zeros; header, seats, lines and heaps lie inside it, apart from each other
+//! and aligned, at the positions of `layout` (tested there). All of them are made of atomic words,
+//! for which any bit pattern is valid; references are made to these only, never to plain bytes.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -140,7 +140,8 @@ impl Segment {
         let target = self.heap(mate, at, bytes.len().next_multiple_of(WORD_BYTES) as u64);
         let whole = bytes.len() / WORD_BYTES * WORD_BYTES;
         // SAFETY: `heap` checked that at least `whole` bytes lie in the mapping at `target`; a
-        // slice of our own memory does not overlap it, for no slice of plain bytes lies in the mapping (invariant).
+        // slice of our own memory does not overlap it, for no slice of plain bytes lies in the
+        // mapping (invariant).
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, whole) };
         if whole < bytes.len() {
             let mut last = [0; WORD_BYTES];
