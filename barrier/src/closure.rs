@@ -1,5 +1,5 @@
-//! The proof that each algorithm is a barrier: whoever leaves has heard, directly or through others,
-//! from everyone.
+//! The proof that each algorithm is a barrier: whoever leaves has heard, directly or through
+//! others, from everyone.
 //!
 //! All members run one epoch on counters that carry knowledge: a signal takes along what its sender
 //! has heard of, and a wait hands over exactly what the signals that satisfied it brought, not what

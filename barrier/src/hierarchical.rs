@@ -12,8 +12,8 @@
 //! The node's part is split in a fan-in and a fan-out around the leaders' barrier, so a node
 //! synchronises once, not twice, and no rank but the leaders touches the network.
 //!
-//! Source: R. Graham et al., "Cheetah: a framework for scalable hierarchical collective operations",
-//! CCGRID 2011 (fan-in, barrier of leaders, fan-out).
+//! Source: R. Graham et al., "Cheetah: a framework for scalable hierarchical collective
+//! operations", CCGRID 2011 (fan-in, barrier of leaders, fan-out).
 
 use transport_core::{Await, Group, Memory, Op, Outcome, Protocol, Rank, Signal, Step, Watch};
 

@@ -1,9 +1,9 @@
 //! n-way dissemination barrier: `ceil(log(n+1) N)` rounds of `n` signals each.
 //!
-//! Like dissemination, but every rank signals `n` others in a round before it waits for `n` signals,
-//! so what it has heard of grows by the factor `n + 1`. Trades signals, which overlap in the network,
-//! for rounds, which do not: the better the larger a network's latency is against its gap between
-//! messages.
+//! Like dissemination, but every rank signals `n` others in a round before it waits for `n`
+//! signals, so what it has heard of grows by the factor `n + 1`. Trades signals, which overlap in
+//! the network, for rounds, which do not: the better the larger a network's latency is against its
+//! gap between messages.
 //!
 //! ```text
 //!   n = 2, 9 ranks:   round 0     0 → 1, 2        each has heard of 3
@@ -11,11 +11,11 @@
 //! ```
 //!
 //! Distances of the whole ring or more in the last round are left out. Each (round, way) has a
-//! counter of its own with a single writer, whose value is the epoch; there are two sets of them, used
-//! in turn, as in [`crate::dissemination`].
+//! counter of its own with a single writer, whose value is the epoch; there are two sets of them,
+//! used in turn, as in [`crate::dissemination`].
 //!
-//! Source: T. Hoefler, T. Mehlan, F. Mietke, W. Rehm, "Fast barrier synchronization for InfiniBand",
-//! IPDPS 2006.
+//! Source: T. Hoefler, T. Mehlan, F. Mietke, W. Rehm, "Fast barrier synchronization for
+//! InfiniBand", IPDPS 2006.
 
 use transport_core::{Await, Counter, Memory, Op, Outcome, Protocol, Signal, Step, Watch};
 

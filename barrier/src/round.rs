@@ -16,8 +16,8 @@ use crate::{Algorithm, Flat};
 /// The barrier of a group as one member sees it.
 ///
 /// Every member makes it with the same algorithm and slots. Each time the group synchronises, every
-/// member either calls [`wait`](Self::wait) or runs the round that [`next`](Self::next) yields, which
-/// must be done before anything else is begun here.
+/// member either calls [`wait`](Self::wait) or runs the round that [`next`](Self::next) yields,
+/// which must be done before anything else is begun here.
 #[derive(Debug)]
 pub struct Barrier {
     shape: Shape,

@@ -7,6 +7,8 @@ use transport_core::{
     Await, Counter, Deadline, Driver, Fabric, Group, Memory, Nanos, Op, Outcome, Protocol, Rank,
     Signal, Step, Topology, Watch,
 };
+// All of this file is for tests: said again for the check of the layers.
+#[cfg(test)]
 use transport_sim::{Adversary, Network, Run, Sim, SimError};
 
 use crate::dissemination::{Dissemination, rounds};

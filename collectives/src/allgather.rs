@@ -66,8 +66,8 @@ impl Communicator {
     /// As [`allgather`](Self::allgather), with this member's part in its place in `all` already.
     ///
     /// # Errors
-    /// As [`allgather`](Self::allgather); [`CollectiveError::WrongLength`] if `all` is no multiple of
-    /// the size.
+    /// As [`allgather`](Self::allgather); [`CollectiveError::WrongLength`] if `all` is no multiple
+    /// of the size.
     pub fn allgather_in_place<F: Fabric>(
         &mut self,
         driver: &mut Driver<F>,

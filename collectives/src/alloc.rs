@@ -47,7 +47,8 @@ impl Communicator {
     }
 
     /// Counters in the same slots of every member, and the value that all of them have when this
-    /// returns. Each member gives them back to its own book when no signal to them can be under way.
+    /// returns. Each member gives them back to its own book when no signal to them can be under
+    /// way.
     ///
     /// # Errors
     /// As [`alloc_heap`](Self::alloc_heap).

@@ -1,7 +1,7 @@
 //! Everyone sends to some: a sparse exchange of any amount.
 //!
-//! Two streams: the first shows who sends how much to whom, and everyone notes what is meant for it;
-//! the second shows the bytes, and everyone copies its own. Memory is what a member sends and
+//! Two streams: the first shows who sends how much to whom, and everyone notes what is meant for
+//! it; the second shows the bytes, and everyone copies its own. Memory is what a member sends and
 //! receives, and one number per member.
 
 use transport_core::{Deadline, Driver, Fabric, Group, Memory, Offset};

@@ -1,7 +1,7 @@
 //! Bruck's allgather: `ceil(log2 n)` rounds for any number of nodes.
 //!
-//! A node holds an arc of blocks that begins with its own. In round `r` it sends the arc, `2^r` long,
-//! to the node `2^r` before it, and the arc it receives continues its own.
+//! A node holds an arc of blocks that begins with its own. In round `r` it sends the arc, `2^r`
+//! long, to the node `2^r` before it, and the arc it receives continues its own.
 //!
 //! ```text
 //!   5 nodes      round 0          round 1              round 2

@@ -1,7 +1,7 @@
 //! Recursive doubling: `log2 n` rounds of exchanges, for powers of two.
 //!
-//! In round `r` a node exchanges all it holds, an aligned group of `2^r` blocks, with the node whose
-//! number differs in bit `r`. A group is contiguous, so each round is one put.
+//! In round `r` a node exchanges all it holds, an aligned group of `2^r` blocks, with the node
+//! whose number differs in bit `r`. A group is contiguous, so each round is one put.
 //!
 //! ```text
 //!   4 nodes      round 0: 0 <-> 1, 2 <-> 3      round 1: 0 <-> 2, 1 <-> 3

@@ -6,8 +6,8 @@ use transport_core::{ArenaFull, Lost, WaitError};
 #[non_exhaustive]
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CollectiveError {
-    /// A rank is gone or the deadline passed. After a timeout a barrier may be called again and goes
-    /// on; everything else leaves the communicator [`Interrupted`](Self::Interrupted).
+    /// A rank is gone or the deadline passed. After a timeout a barrier may be called again and
+    /// goes on; everything else leaves the communicator [`Interrupted`](Self::Interrupted).
     #[error(transparent)]
     Wait(#[from] WaitError),
     /// Nothing left to allocate on this rank.

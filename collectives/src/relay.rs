@@ -235,8 +235,8 @@ const RING_NODES: u32 = 64;
 mod tests {
     use super::*;
 
-    /// Runs a plan on sets of blocks; every block must be held before it is sent and may arrive only
-    /// once. The blocks sent by each node.
+    /// Runs a plan on sets of blocks; every block must be held before it is sent and may arrive
+    /// only once. The blocks sent by each node.
     fn run(route: Route, nodes: u32) -> Vec<u32> {
         let mut held: Vec<Vec<bool>> = (0..nodes)
             .map(|me| (0..nodes).map(|block| block == me).collect())

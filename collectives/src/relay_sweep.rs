@@ -1,6 +1,8 @@
 //! Each plan of the leaders' allgather on the simulated fabric, epochs back to back.
 
 use transport_core::{Counter, Group, Memory, Offset, Rank, Topology};
+// All of this file is for tests: said again for the check of the layers.
+#[cfg(test)]
 use transport_sim::{Adversary, Network, Sim, SimFabric};
 
 use crate::relay::{Marks, Relay, Route, counters};
