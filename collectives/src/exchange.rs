@@ -36,6 +36,8 @@ pub(crate) struct Exchange {
     at: Vec<u64>,
     /// Where each node's block begins on the board, and where the last one ends.
     starts: Vec<u64>,
+    /// Room for the lengths of a stream, so that a small one allocates nothing.
+    pub(crate) lengths: Vec<u64>,
 }
 
 #[derive(Debug)]
@@ -63,7 +65,13 @@ impl Exchange {
             turns: 0,
             at: Vec::new(),
             starts: Vec::new(),
+            lengths: Vec::new(),
         }
+    }
+
+    /// My index.
+    pub(crate) fn me(&self) -> usize {
+        self.shape.me() as usize
     }
 
     /// How many members there are.

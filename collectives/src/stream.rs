@@ -99,7 +99,6 @@ where
     S: Source + ?Sized,
     K: Sink,
 {
-    let me = group.me() as usize;
     let length = source.map_or(REFUSED, Source::bytes);
     let slot = exchange.first_slot();
     let inline = (slot - HEADER) / GRAIN * GRAIN;
@@ -113,25 +112,57 @@ where
     }
     exchange.meet(driver, |_| slot, deadline)?;
 
+    let mut lengths = std::mem::take(&mut exchange.lengths);
     let fabric = driver.fabric();
-    let lengths = lengths(exchange, fabric);
+    read_lengths(exchange, fabric, &mut lengths);
     refusals(&lengths, group)?;
     sink.lengths(group, &lengths)?;
     show(exchange, fabric, sink, HEADER, |index| {
         (0, lengths[index].min(inline))
     });
+    if lengths.iter().any(|length| *length > inline) {
+        let rest = Rest {
+            sent: inline,
+            lengths: &lengths,
+        };
+        go_on(exchange, driver, rest, (source, sink), deadline)?;
+    }
+    exchange.lengths = lengths;
+    Ok(())
+}
 
-    let rest = |length: &u64| length - inline.min(*length);
-    let mut left: Vec<u64> = match lengths.iter().all(|length| *length <= inline) {
-        true => Vec::new(),
-        false => lengths.iter().map(rest).collect(),
-    };
+/// What is left of everyone's bytes after the first turn.
+struct Rest<'a> {
+    /// How many of each were shown.
+    sent: u64,
+    lengths: &'a [u64],
+}
+
+/// All turns but the first.
+fn go_on<F, S, K>(
+    exchange: &mut Exchange,
+    driver: &mut Driver<F>,
+    rest: Rest<'_>,
+    (source, sink): (Option<&S>, &mut K),
+    deadline: Deadline,
+) -> Result<(), CollectiveError>
+where
+    F: Fabric,
+    S: Source + ?Sized,
+    K: Sink,
+{
+    let me = exchange.me();
+    let Rest { sent, lengths } = rest;
+    let mut left: Vec<u64> = lengths
+        .iter()
+        .map(|length| length - sent.min(*length))
+        .collect();
     while left.iter().any(|&left| left > 0) {
         let share = exchange.share(&left);
         let amount = |index: usize| left[index].min(share);
         let at = exchange.begin(amount);
         if let Some(source) = source {
-            source.copy_in(driver.fabric(), at, length - left[me], amount(me));
+            source.copy_in(driver.fabric(), at, lengths[me] - left[me], amount(me));
         }
         exchange.meet(driver, amount, deadline)?;
         show(exchange, driver.fabric(), sink, 0, |index| {
@@ -142,13 +173,14 @@ where
     Ok(())
 }
 
-fn lengths<M: Memory>(exchange: &Exchange, memory: &M) -> Vec<u64> {
+fn read_lengths<M: Memory>(exchange: &Exchange, memory: &M, lengths: &mut Vec<u64>) {
     let length = |index| {
         let slot = exchange.slot(index);
         // Relaxed: ordered by the counter that ended the turn.
         memory.words(slot.rank, slot.offset, 1)[0].load(Ordering::Relaxed)
     };
-    (0..exchange.members()).map(length).collect()
+    lengths.clear();
+    lengths.extend((0..exchange.members()).map(length));
 }
 
 fn refusals(lengths: &[u64], group: &Group) -> Result<(), CollectiveError> {
