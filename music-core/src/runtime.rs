@@ -184,7 +184,8 @@ impl<F: Fabric> Runtime<F> {
             .driver
             .resume(&mut running, Deadline::Within(self.stall_after))
         {
-            Err(WaitError::Timeout { waited, .. }) => {
+            Err(WaitError::Timeout { .. }) => {
+                let waited = self.driver.fabric().now() - began;
                 if let Some(missing) = running.protocol().missing() {
                     let time = self.job.timebase.to_seconds(self.now);
                     let stall = stall_of(

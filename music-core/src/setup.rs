@@ -206,8 +206,7 @@ impl<F: Fabric> Setup<F> {
             .assemble(&mut self.driver, who, &mut *self.observer)?;
         let agreed = agree::agree(&mut self, tick_seconds)?;
         let routes = routes::find(&mut self, &agreed)?;
-        let connected = connect::connect(&mut self, &agreed, routes);
-        let (exchange, outputs) = self.all_succeed(connected)?;
+        let (exchange, outputs) = connect::connect(&mut self, &agreed, routes)?;
         let who = self.member();
         let ways = agreed
             .links

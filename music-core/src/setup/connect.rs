@@ -24,29 +24,34 @@ use crate::stream::{Exchange, Filter, Incoming, Inlet, Outflow, Outgoing, Ring, 
 /// Messages by the rank they go to.
 type Letters = BTreeMap<u32, Writer>;
 
-/// Makes the streams of this rank. Collective over the job, and never without its two rounds, so
-/// that a rank that fails does not leave others waiting.
+/// Makes the streams of this rank. Collective over the job; whatever fails on one rank fails on all,
+/// before they go on to the next round.
 pub(super) fn connect<F: Fabric>(
     setup: &mut Setup<F>,
     agreed: &Agreed,
     routes: Routes,
 ) -> Result<(Exchange, Outputs), Error> {
     let asked = ask(setup, agreed, &routes);
-    let (requests, credits) = asked.as_ref().map_or_else(
-        |_| (Letters::new(), BTreeMap::new()),
-        |(letters, credits)| (letters.clone(), credits.clone()),
-    );
+    let (requests, credits) = setup.all_succeed(asked)?;
     let requested = setup.world.exchange(&mut setup.driver, requests)?;
     let answers = make_room(setup, agreed, &requested);
-    let letters = answers
-        .as_ref()
-        .map_or_else(|_| Letters::new(), Clone::clone);
-    let answered = setup.world.exchange(&mut setup.driver, letters)?;
-    asked?;
-    answers?;
+    let answers = setup.all_succeed(answers)?;
+    let answered = setup.world.exchange(&mut setup.driver, answers)?;
+    let built = build(setup, agreed, routes, credits, &answered);
+    setup.all_succeed(built)
+}
+
+/// Puts this rank's ends together.
+fn build<F: Fabric>(
+    setup: &mut Setup<F>,
+    agreed: &Agreed,
+    routes: Routes,
+    credits: BTreeMap<StreamKey, Slots>,
+    answered: &[(Rank, Vec<u64>)],
+) -> Result<(Exchange, Outputs), Error> {
     let mut rings = BTreeMap::new();
     let mut incoming = BTreeMap::new();
-    for (home, words) in &answered {
+    for (home, words) in answered {
         let mut reader = Reader::new(words);
         while reader.more() {
             read_answer(&mut reader, *home, &mut rings, &mut incoming)
@@ -164,9 +169,12 @@ fn read_request(
 
 /// How long slots can be so that all streams fit, with room left for other uses of the heap.
 fn slot_words<F: Fabric>(fabric: &mut F, streams: u64) -> Result<usize, Error> {
+    if streams == 0 {
+        return Ok(0);
+    }
     // The arena tells the largest free stretch in its error.
     let free = fabric.heap().full(0).free;
-    let share = free / 4 * 3 / (streams.max(1) * SLOTS as u64);
+    let share = free / 4 * 3 / (streams * SLOTS as u64);
     let words = (share / WORD_BYTES as u64).min(SLOT_WORDS_MAX);
     if words < SLOT_WORDS_MIN {
         return Err(Error::Heap {

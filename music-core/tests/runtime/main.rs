@@ -3,6 +3,7 @@
 
 mod graphs;
 mod harness;
+mod misuse;
 mod oracle;
 mod shapes;
 mod streams;
