@@ -64,6 +64,11 @@ impl Findings {
         self.failed
     }
 
+    /// Whether another finding would only be counted, so that its words need not be sought.
+    pub(crate) const fn full(&self) -> bool {
+        self.failed && self.kept.len() >= Self::KEPT
+    }
+
     /// All that was kept in the order of the file, and a last line that counts the rest.
     pub(crate) fn sorted(mut self) -> Vec<Diagnostic> {
         self.kept

@@ -104,6 +104,9 @@ impl<'a> Links<'a> {
 
     fn report_unknown(&self, application: &str, location: Location, findings: &mut Findings) {
         const MOST: usize = 8;
+        if findings.full() {
+            return findings.error(location, "", "");
+        }
         let names = || {
             self.sections
                 .iter()
