@@ -112,6 +112,7 @@ fn communication_and_processing_may_be_given_in_any_case() {
         ("[,collective]", Communication::Allgather),
         ("[ 7 , COLLECTIVE,tree]", Communication::Allgather),
         ("[7,allgather]", Communication::Allgather),
+        ("[7, auto]", Communication::Auto),
     ] {
         let job = good(&with_apps(&format!("A.o -> B.i {text}")));
         assert_eq!(job.connections[0].communication, expected, "{text}");

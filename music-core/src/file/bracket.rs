@@ -118,6 +118,7 @@ fn read_communication(text: &str) -> Result<Communication, Fault> {
     match text.to_ascii_lowercase().as_str() {
         "point-to-point" | "pairwise" => Ok(Communication::Pairwise),
         "collective" | "allgather" => Ok(Communication::Allgather),
+        "auto" => Ok(Communication::Auto),
         "" => Err(Fault::new(
             "the communication is missing behind the comma".to_owned(),
             "write point-to-point or collective there",

@@ -65,7 +65,7 @@ fn ports(job: &Job, application: usize, fields: &mut Fields) {
             fields.add(remote.application);
             fields.add(job.applications[remote.application].processes);
             fields.add(u8::from(
-                connection.communication == Communication::Pairwise,
+                connection.communication != Communication::Allgather,
             ));
             fields.add(u8::from(connection.processing == Processing::Table));
         }

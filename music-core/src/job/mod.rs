@@ -101,6 +101,8 @@ pub enum Communication {
     Pairwise,
     /// `collective`: each sending rank sends every node all events once.
     Allgather,
+    /// `auto`: one of the two, by what the ranks map and where they run.
+    Auto,
 }
 
 impl fmt::Display for Communication {
@@ -108,6 +110,7 @@ impl fmt::Display for Communication {
         f.write_str(match self {
             Self::Pairwise => "point-to-point",
             Self::Allgather => "collective",
+            Self::Auto => "auto",
         })
     }
 }

@@ -1,8 +1,8 @@
 //! The agreement: everybody's declarations, checked, and what follows from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use transport_core::{Fabric, Rank};
+use transport_core::{Fabric, Rank, Topology};
 
 use super::declare::{Contribution, Declaration, Extent};
 use super::wire::{Reader, Writer};
@@ -51,30 +51,33 @@ pub(super) fn agree<F: Fabric>(setup: &mut Setup<F>, tick_seconds: f64) -> Resul
     // Every application has a rank 0, so the values are in the order of the applications.
     let declarations: Vec<Declaration> = declarations.into_values().collect();
     check_ports(&job, &declarations)?;
-    let reach = Reach::new(&job, &all);
-    let warnings = reach.check(&job)?;
-    if setup.driver.fabric().rank() == Rank(0) {
-        for warning in warnings {
+    let extents = Extents::of(&job, &all);
+    let told = setup.driver.fabric().rank() == Rank(0);
+    for (extents, connection) in extents.iter().zip(&job.connections) {
+        if let Some(warning) = extents.check(&job, connection)?.filter(|_| told) {
             setup.observer.warning(&warning);
         }
     }
     let schedules = super::schedules::negotiated(&job, &declarations)?;
     let slack = |sum: Ticks, schedule: &Schedule| sum.plus(schedule.slack());
     let slack = schedules.iter().fold(Ticks::ZERO, slack);
-    let links = schedules.into_iter().enumerate();
-    let links = links.map(|(index, schedule)| {
-        let (algorithm, reason) = choose(&job.connections[index]);
+    let topology = setup.driver.fabric().topology();
+    let links = schedules.into_iter().zip(&extents).zip(&job.connections);
+    let links = links.map(|((schedule, extents), connection)| {
+        let receivers = &members[connection.receiver.application];
+        let (algorithm, reason) = choose(connection, extents, receivers, topology);
         Link {
             schedule,
-            end: reach.end(index),
+            end: extents.sender_end.max(extents.receiver_end),
             algorithm,
             reason,
         }
     });
+    let links = links.collect();
     Ok(Agreed {
         tick,
         members,
-        links: links.collect(),
+        links,
         slack,
     })
 }
@@ -106,12 +109,35 @@ fn gather<F: Fabric>(
     Ok((tick, declaration, all?))
 }
 
-/// How a connection's spikes travel, and why.
-fn choose(connection: &Connection) -> (Algorithm, &'static str) {
+/// How a connection's spikes travel, and why. The receiving ranks of one node can share a copy of
+/// what is sent to them, which pays if they want the same: nearly everything.
+fn choose(
+    connection: &Connection,
+    extent: &Extents,
+    receivers: &[Rank],
+    topology: &Topology,
+) -> (Algorithm, &'static str) {
     match connection.communication {
-        Communication::Pairwise => (Algorithm::Pairwise, "the file says so, or nothing"),
-        Communication::Allgather => (Algorithm::Allgather, "the file says so"),
+        Communication::Pairwise => (Algorithm::Pairwise, "as the file has it"),
+        Communication::Allgather => (Algorithm::Allgather, "as the file has it"),
+        Communication::Auto if extent.least_wanted < extent.sent / 10 * 9 => (
+            Algorithm::Pairwise,
+            "auto: some receiving ranks want few of the ids",
+        ),
+        Communication::Auto if !any_mates(receivers, topology) => (
+            Algorithm::Pairwise,
+            "auto: no two receiving ranks share a node",
+        ),
+        Communication::Auto => (
+            Algorithm::Allgather,
+            "auto: receiving ranks share nodes and want nearly every id",
+        ),
     }
+}
+
+fn any_mates(ranks: &[Rank], topology: &Topology) -> bool {
+    let nodes: BTreeSet<u32> = ranks.iter().map(|&rank| topology.node(rank)).collect();
+    nodes.len() < ranks.len()
 }
 
 /// The extents of this rank's maps, for each end of a connection that its application has.
@@ -260,75 +286,88 @@ fn known(declared: &Declaration, direction: Direction) -> String {
     }
 }
 
-/// How far the maps of each connection's sender and receiver reach.
-struct Reach {
-    ends: Vec<(u64, u64)>,
+/// What the maps of one connection have in all.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Extents {
+    /// One past the highest id that is sent.
+    sender_end: u64,
+    /// One past the highest id that is wanted.
+    receiver_end: u64,
+    /// How many ids the sending ranks map together.
+    sent: u64,
+    /// How many ids the receiving rank that maps fewest maps.
+    least_wanted: u64,
 }
 
-impl Reach {
-    fn new(job: &Job, all: &[Contribution]) -> Self {
-        let mut ends = vec![(0, 0); job.connections.len()];
+impl Extents {
+    /// One for each connection.
+    fn of(job: &Job, all: &[Contribution]) -> Vec<Self> {
+        let none = Self {
+            sender_end: 0,
+            receiver_end: 0,
+            sent: 0,
+            least_wanted: u64::MAX,
+        };
+        let mut found = vec![none; job.connections.len()];
         for one in all {
             let mut extents = one.extents.iter();
-            for (connection, (sender, receiver)) in job.connections.iter().zip(&mut ends) {
-                let side = if connection.sender.application == one.application {
-                    sender
+            for (connection, found) in job.connections.iter().zip(&mut found) {
+                if connection.sender.application == one.application {
+                    found.add_sender(extents.next().copied().unwrap_or_default());
                 } else if connection.receiver.application == one.application {
-                    receiver
-                } else {
-                    continue;
-                };
-                let end = extents.next().map_or(0, |extent| extent.end);
-                *side = end.max(*side);
+                    found.add_receiver(extents.next().copied().unwrap_or_default());
+                }
             }
         }
-        Self { ends }
+        found
     }
 
-    /// One past the highest id of a connection.
-    fn end(&self, connection: usize) -> u64 {
-        let (sender, receiver) = self.ends[connection];
-        sender.max(receiver)
+    fn add_sender(&mut self, extent: Extent) {
+        self.sender_end = self.sender_end.max(extent.end);
+        self.sent += extent.size;
+    }
+
+    fn add_receiver(&mut self, extent: Extent) {
+        self.receiver_end = self.receiver_end.max(extent.end);
+        self.least_wanted = self.least_wanted.min(extent.size);
     }
 
     /// No side may reach further than the file's width, nor the receiver further than the sender.
-    /// Yields warnings about widths that the sender does not fill.
-    fn check(&self, job: &Job) -> Result<Vec<String>, Error> {
-        let mut warnings = Vec::new();
-        for (connection, &(sender, receiver)) in job.connections.iter().zip(&self.ends) {
-            let place = place_of(job, connection);
-            let name = job.connection_name(connection);
-            let output = job.endpoint_name(&connection.sender);
-            let input = job.endpoint_name(&connection.receiver);
-            let too_wide = |port: &str, end, limit_of: String, limit| Error::Width {
-                place: place.clone(),
-                port: port.to_owned(),
-                end,
-                limit_of,
-                limit,
-            };
-            if let Some(width) = connection.width {
-                for (port, end) in [(&output, sender), (&input, receiver)] {
-                    if end > width {
-                        return Err(too_wide(port, end, format!("the connection {name}"), width));
-                    }
-                }
-                if sender < width {
-                    warnings.push(format!(
-                        "{place}: the connection {name} is {width} wide, but {output} maps ids \
-                         only up to {sender}"
-                    ));
-                }
-            }
-            if receiver > sender {
-                return Err(too_wide(
-                    &input,
-                    receiver,
-                    format!("output port {output}"),
-                    sender,
-                ));
+    /// Yields a warning about a width that the sender does not fill.
+    fn check(&self, job: &Job, connection: &Connection) -> Result<Option<String>, Error> {
+        let place = place_of(job, connection);
+        let name = job.connection_name(connection);
+        let output = job.endpoint_name(&connection.sender);
+        let input = job.endpoint_name(&connection.receiver);
+        let too_wide = |port: &str, end, limit_of: String, limit| Error::Width {
+            place: place.clone(),
+            port: port.to_owned(),
+            end,
+            limit_of,
+            limit,
+        };
+        let width = connection.width.unwrap_or(u64::MAX);
+        for (port, end) in [(&output, self.sender_end), (&input, self.receiver_end)] {
+            if end > width {
+                return Err(too_wide(port, end, format!("the connection {name}"), width));
             }
         }
-        Ok(warnings)
+        if self.receiver_end > self.sender_end {
+            let limit_of = format!("output port {output}");
+            return Err(too_wide(
+                &input,
+                self.receiver_end,
+                limit_of,
+                self.sender_end,
+            ));
+        }
+        let unfilled = connection.width.filter(|&width| self.sender_end < width);
+        Ok(unfilled.map(|width| {
+            let end = self.sender_end;
+            format!(
+                "{place}: the connection {name} is {width} wide, but {output} maps ids only up to \
+                 {end}"
+            )
+        }))
     }
 }

@@ -300,8 +300,7 @@ fn with_pause(pause: Nanos) -> Vec<Stall> {
         runtime.finalize(&mut Ignore).expect("nobody is lost");
     });
     run.expect("no deadlock");
-    let stalls = told.0.lock().expect("no panic").clone();
-    stalls
+    told.0.lock().expect("no panic").clone()
 }
 
 #[test]

@@ -153,6 +153,44 @@ fn some_ranks_may_map_nothing() {
 }
 
 #[test]
+fn auto_shares_copies_where_node_mates_want_nearly_everything() {
+    let way = |bracket: &str, maps, topology| {
+        let a = Program::new("A", 0.001, 10).output("out", blocks(SIZE, 2));
+        let b = Program::new("B", 0.001, 10).input("in", maps, 0.0);
+        let scenario = Scenario::new(&pair_file(2, 2, bracket), vec![a, b]).on(topology);
+        let logs = scenario.check();
+        let port = &logs[0].report.ports[0];
+        assert!(
+            logs.iter()
+                .all(|log| log.report.ports[0].reason == port.reason)
+        );
+        format!("{}, {}", port.algorithm, port.reason)
+    };
+    let node = || Topology::single_node(4);
+
+    assert_eq!(
+        way("[60, auto]", everything(SIZE, 2), node()),
+        "allgather, auto: receiving ranks share nodes and want nearly every id"
+    );
+    assert_eq!(
+        way("[60, auto]", blocks(SIZE, 2), node()),
+        "pairwise, auto: some receiving ranks want few of the ids"
+    );
+    assert_eq!(
+        way(
+            "[60, auto]",
+            everything(SIZE, 2),
+            Topology::from_nodes(&[0, 1, 0, 1])
+        ),
+        "pairwise, auto: no two receiving ranks share a node"
+    );
+    assert_eq!(
+        way("[60]", everything(SIZE, 2), node()),
+        "pairwise, as the file has it"
+    );
+}
+
+#[test]
 fn forks_joins_and_chains_work() {
     let file = "np=2\nbinary=x\n[A]\n[B]\n[C]\n[D]\n\
                 A.out -> B.in [60]\nA.out -> C.in [60, collective]\n\
