@@ -40,6 +40,9 @@ pub struct PortReport {
     pub communications: u64,
     /// Exchanges completed.
     pub exchanges: u64,
+    /// Events that were inserted when it was too late to send them: by a handler, while an
+    /// application in a loop of connections finalized.
+    pub unsent: u64,
     /// Wall-clock time waited here.
     pub waited: Nanos,
     /// For whom, longest first: the first rank missing in each wait.

@@ -31,6 +31,8 @@ pub struct Runtime<F: Fabric> {
     application: usize,
     /// How each connection travels, and why.
     ways: Vec<(Algorithm, &'static str)>,
+    /// Whether this application is in a loop of connections.
+    in_loop: bool,
     stall_after: Nanos,
     tick: Ticks,
     now: Ticks,
@@ -58,6 +60,7 @@ pub(crate) struct Start<F> {
     pub(crate) who: Member,
     pub(crate) application: usize,
     pub(crate) ways: Vec<(Algorithm, &'static str)>,
+    pub(crate) in_loop: bool,
     pub(crate) stall_after: Nanos,
     pub(crate) tick: Ticks,
     pub(crate) outputs: Outputs,
@@ -75,6 +78,7 @@ impl<F: Fabric> Runtime<F> {
             who: start.who,
             application: start.application,
             ways: start.ways,
+            in_loop: start.in_loop,
             stall_after: start.stall_after,
             tick: start.tick,
             now: Ticks::ZERO,
@@ -84,7 +88,7 @@ impl<F: Fabric> Runtime<F> {
             delivery: Vec::new(),
             state: State::Running,
         };
-        runtime.turn(true)?;
+        runtime.turn_at(Ticks::ZERO, true)?;
         runtime.deliver(runtime.now, handler);
         Ok(runtime)
     }
@@ -98,12 +102,21 @@ impl<F: Fabric> Runtime<F> {
         self.check_running()?;
         self.now = self.now.plus(self.tick);
         self.ticks += 1;
-        self.driver.fabric_mut().progress()?;
-        self.exchange.plan_sends(self.now, &self.outputs);
-        self.turn(true)?;
-        self.exchange.clear_sent(&mut self.outputs);
+        if let Err(error) = self.communicate() {
+            self.state = State::Failed;
+            return Err(error);
+        }
         self.deliver(self.now, handler);
         self.observer.time(self.time());
+        Ok(())
+    }
+
+    /// Sends and receives what is due now.
+    fn communicate(&mut self) -> Result<(), Error> {
+        self.driver.fabric_mut().progress()?;
+        self.exchange.plan_sends(self.now, &self.outputs);
+        self.turn_at(self.now, true)?;
+        self.exchange.clear_sent(&mut self.outputs);
         Ok(())
     }
 
@@ -161,12 +174,7 @@ impl<F: Fabric> Runtime<F> {
         }
     }
 
-    /// One turn of all streams at the present time.
-    fn turn(&mut self, receives: bool) -> Result<(), Error> {
-        self.turn_at(self.now, receives)
-            .inspect_err(|_| self.state = State::Failed)
-    }
-
+    /// One turn of all streams as of `now`.
     fn turn_at(&mut self, now: Ticks, receives: bool) -> Result<(), Error> {
         let fabric = self.driver.fabric_mut();
         self.exchange

@@ -220,6 +220,7 @@ impl<F: Fabric> Setup<F> {
             who,
             application: self.application,
             ways: ways.collect(),
+            in_loop: agreed.in_loop,
             stall_after: self.world.stall_after,
             tick: agreed.tick,
             outputs,

@@ -1,40 +1,83 @@
 //! The end: what is left is sent and said to be the last, everybody else's last is awaited.
 //!
-//! A rank that finalizes sends what waits in its outputs as a last exchange. Then it takes what is
-//! still to come, handing it over by the schedule as if its time went on, until every sender has
-//! said that nothing follows. It waits for nothing else, so the cost does not depend on the length
+//! A rank that finalizes takes what is still to come, handing it over by the schedule as if its time
+//! went on, until every sender has said that nothing follows. What its handlers insert meanwhile
+//! goes on to the next application; then it says that nothing follows. Only in a loop of
+//! connections, where each would wait for the other's end, an application ends its own streams
+//! first. A rank waits for nothing but its senders' ends, so the cost does not depend on the length
 //! of the run.
 
 use transport_core::{Await, Deadline, Fabric, Memory, Nanos, Outcome, Protocol, Step, Ticket};
 
 use super::{Runtime, State};
 use crate::Error;
-use crate::port::{Handler, Outputs};
+use crate::port::Handler;
 use crate::report::{Direction, PortReport, Report};
 use crate::stall::Member;
 use crate::stream::{Incoming, Waits};
 
 impl<F: Fabric> Runtime<F> {
-    /// Sends what is left, takes and hands over what is left. Events that a handler inserts now are
-    /// not sent any more.
+    /// Takes and hands over what is left, sends what is left.
+    ///
+    /// What handlers insert meanwhile is sent too, unless the application is in a loop of
+    /// connections: then it is only counted, as [`PortReport::unsent`].
     ///
     /// # Errors
     /// As [`tick`](Self::tick).
     pub fn finalize(&mut self, handler: &mut impl Handler) -> Result<Report, Error> {
         self.check_running()?;
+        let ended = self.end(handler);
+        self.state = match ended {
+            Ok(()) => State::Finalized,
+            Err(_) => State::Failed,
+        };
+        ended.map(|()| self.report())
+    }
+
+    fn end(&mut self, handler: &mut impl Handler) -> Result<(), Error> {
         self.driver.fabric_mut().progress()?;
+        if self.in_loop {
+            self.end_streams()?;
+            self.take_rest(handler)?;
+        } else if self.exchange.outflows.is_empty() {
+            self.take_rest(handler)?;
+        } else {
+            self.relay_rest(handler)?;
+            self.end_streams()?;
+        }
+        let left = std::mem::take(&mut self.outputs);
+        self.exchange.note_unsent(left);
+        self.flush()
+    }
+
+    /// Sends what waits, as the last.
+    fn end_streams(&mut self) -> Result<(), Error> {
         self.exchange.plan_ends(&self.outputs);
-        self.turn(false)?;
+        self.turn_at(self.now, false)?;
         self.exchange.clear_sent(&mut self.outputs);
+        Ok(())
+    }
+
+    /// Takes what is left, from one time at which something is due to the next.
+    fn take_rest(&mut self, handler: &mut impl Handler) -> Result<(), Error> {
         while let Some(now) = self.exchange.next_due() {
-            self.turn_at(now, true)
-                .inspect_err(|_| self.state = State::Failed)?;
+            self.turn_at(now, true)?;
             self.deliver(now, handler);
         }
-        self.flush()?;
-        self.outputs = Outputs::default();
-        self.state = State::Finalized;
-        Ok(self.report())
+        Ok(())
+    }
+
+    /// Takes what is left, tick by tick, and sends what is due meanwhile.
+    fn relay_rest(&mut self, handler: &mut impl Handler) -> Result<(), Error> {
+        let mut now = self.now;
+        while self.exchange.next_due().is_some() {
+            now = now.plus(self.tick);
+            self.exchange.plan_sends(now, &self.outputs);
+            self.turn_at(now, true)?;
+            self.exchange.clear_sent(&mut self.outputs);
+            self.deliver(now, handler);
+        }
+        Ok(())
     }
 
     /// Tells senders that this rank takes no more, without taking or sending what is left: for a
@@ -61,6 +104,7 @@ impl<F: Fabric> Runtime<F> {
                 bytes: outflow.bytes,
                 chunks: outflow.chunks,
                 exchanges: outflow.sent,
+                unsent: outflow.unsent,
             };
             self.port_report(
                 outflow.connection,
@@ -76,6 +120,7 @@ impl<F: Fabric> Runtime<F> {
                 bytes: streams.iter().map(|stream| stream.bytes).sum(),
                 chunks: streams.iter().map(|stream| stream.chunks).sum(),
                 exchanges: streams.iter().map(Incoming::complete).max().unwrap_or(0),
+                unsent: 0,
             };
             self.port_report(inlet.connection, Direction::Input, numbers, &inlet.waits)
         });
@@ -121,6 +166,7 @@ impl<F: Fabric> Runtime<F> {
             bytes: numbers.bytes,
             communications: numbers.chunks,
             exchanges: numbers.exchanges,
+            unsent: numbers.unsent,
             waited: waits.total,
             waited_for,
         }
@@ -144,6 +190,7 @@ struct Numbers {
     bytes: u64,
     chunks: u64,
     exchanges: u64,
+    unsent: u64,
 }
 
 /// Waits for an operation to finish.

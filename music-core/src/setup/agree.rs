@@ -23,6 +23,8 @@ pub(crate) struct Agreed {
     pub(crate) members: Vec<Vec<Rank>>,
     /// One per connection.
     pub(crate) links: Vec<Link>,
+    /// Whether this application is in a loop of connections.
+    pub(crate) in_loop: bool,
     /// How far ahead a waiting rank takes what arrives.
     pub(crate) slack: Ticks,
 }
@@ -78,6 +80,7 @@ pub(super) fn agree<F: Fabric>(setup: &mut Setup<F>, tick_seconds: f64) -> Resul
         tick,
         members,
         links,
+        in_loop: is_in_loop(&job, setup.application),
         slack,
     })
 }
@@ -107,6 +110,24 @@ fn gather<F: Fabric>(
         |(from, words): (usize, &Vec<u64>)| Contribution::read(words).map_err(|_| malformed(from));
     let all: Result<Vec<_>, _> = gathered.iter().enumerate().map(read).collect();
     Ok((tick, declaration, all?))
+}
+
+/// Whether connections lead from an application back to itself.
+fn is_in_loop(job: &Job, application: usize) -> bool {
+    let mut reached = BTreeSet::new();
+    let mut next = vec![application];
+    while let Some(from) = next.pop() {
+        let leaving = job
+            .connections
+            .iter()
+            .filter(|one| one.sender.application == from);
+        for to in leaving.map(|one| one.receiver.application) {
+            if reached.insert(to) {
+                next.push(to);
+            }
+        }
+    }
+    reached.contains(&application)
 }
 
 /// How a connection's spikes travel, and why. The receiving ranks of one node can share a copy of

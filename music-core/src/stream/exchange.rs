@@ -41,6 +41,7 @@ pub(crate) struct Outflow {
     pub(crate) streams: Range<usize>,
     pub(crate) sent: u64,
     pub(crate) events: u64,
+    pub(crate) unsent: u64,
     pub(crate) bytes: u64,
     pub(crate) chunks: u64,
     pub(crate) waits: Waits,
@@ -159,6 +160,13 @@ impl Exchange {
         }
     }
 
+    /// Nothing will be sent any more.
+    pub(crate) fn note_unsent(&mut self, mut outputs: Outputs) {
+        for outflow in &mut self.outflows {
+            outflow.unsent = outputs.clear(outflow.place);
+        }
+    }
+
     /// Whether everything due at `now` is here.
     pub(crate) fn has_due(&self, now: Ticks) -> bool {
         self.inlets.iter().all(|inlet| {
@@ -237,6 +245,7 @@ impl Outflow {
             streams,
             sent: 0,
             events: 0,
+            unsent: 0,
             bytes: 0,
             chunks: 0,
             waits: Waits::default(),

@@ -32,6 +32,8 @@ pub(crate) struct Program {
     pub(crate) inputs: Vec<In>,
     /// Inputs whose events are passed on to an output, by index.
     pub(crate) relays: Vec<(usize, usize)>,
+    /// Whether it relays while it finalizes too; what it inserts then lies in the far future.
+    pub(crate) relays_to_the_end: bool,
     /// Time a rank computes in each tick.
     pub(crate) compute: fn(rank: u32) -> Nanos,
 }
@@ -184,6 +186,7 @@ impl Program {
             outputs: Vec::new(),
             inputs: Vec::new(),
             relays: Vec::new(),
+            relays_to_the_end: false,
             compute: |_| Nanos(0),
         }
     }
@@ -303,8 +306,12 @@ impl Notes<'_> {
     }
 
     fn pass_on(&mut self, outputs: &mut Outputs, input: usize, events: &[Event]) {
-        let Some(now) = self.time else { return };
         let program = self.program;
+        let now = match self.time {
+            Some(now) => now,
+            None if program.relays_to_the_end => 1e6,
+            None => return,
+        };
         for &(_, output) in program.relays.iter().filter(|(from, _)| *from == input) {
             let out = &program.outputs[output];
             let map = &out.maps[self.rank as usize];

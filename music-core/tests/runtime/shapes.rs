@@ -222,6 +222,53 @@ fn forks_joins_and_chains_work() {
 }
 
 #[test]
+fn a_relay_passes_on_what_it_gets_while_it_finalizes() {
+    let file = "np=2\nbinary=x\n[A]\n[B]\n[C]\nA.out -> B.in [60]\nB.out -> C.in [60]\n";
+    for (ticks, relayed, received) in [(10, 10, 10), (30, 10, 10), (30, 10, 50), (0, 5, 0)] {
+        let mut a = Program::new("A", 0.001, ticks).output("out", blocks(SIZE, 2));
+        // No whole number of exchanges, so that some events come at the very end.
+        a.outputs[0].max_buffered = Some(4);
+        let mut b = Program::new("B", 0.001, relayed)
+            .input("in", blocks(SIZE, 2), 0.0)
+            .output("out", blocks(SIZE, 2))
+            .rate(0.0)
+            .relay(0, 0);
+        b.relays_to_the_end = true;
+        let c = Program::new("C", 0.001, received).input("in", everything(SIZE, 2), 0.0);
+
+        let logs = Scenario::new(file, vec![a, b, c])
+            .on(Topology::blocks(6, 3))
+            .check();
+
+        let at_end = |log: &crate::harness::Log| log.inserted.iter().any(|(_, e)| e.time > 1e5);
+        assert_eq!(at_end(&logs[2]), ticks > relayed);
+        assert_eq!(logs[2].report.ports[0].unsent, 0);
+    }
+}
+
+#[test]
+fn what_a_loop_inserts_while_it_finalizes_is_counted() {
+    let file = "np=1\nbinary=x\n[A]\n[B]\nA.out -> B.in [60]\nB.out -> A.in [60]\n";
+    let program = |name| {
+        let mut program = Program::new(name, 0.001, 10)
+            .input("in", blocks(SIZE, 1), 0.004)
+            .output("out", blocks(SIZE, 1))
+            .relay(0, 0);
+        program.relays_to_the_end = true;
+        program
+    };
+
+    let logs = Scenario::new(file, vec![program("A"), program("B")]).logs();
+
+    for log in logs {
+        let late = log.inserted.iter().filter(|(_, event)| event.time > 1e5);
+        let output = &log.report.ports[0];
+        assert_eq!(output.unsent, late.count() as u64);
+        assert!(output.unsent > 0);
+    }
+}
+
+#[test]
 fn a_closed_loop_runs() {
     for (there, back) in [(0.001, 0.001), (0.0, 0.002), (0.003, 0.003)] {
         for bracket in BRACKETS {
