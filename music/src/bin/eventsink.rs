@@ -1,0 +1,6 @@
+//! The program `eventsink`; see `music::tools`.
+#![forbid(unsafe_code)]
+
+fn main() -> std::process::ExitCode {
+    music::tools::eventsink()
+}

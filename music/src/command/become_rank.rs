@@ -1,0 +1,85 @@
+//! `music FILE` under an MPI launcher: this process becomes the application of its rank.
+//!
+//! It says nothing to the launcher before: whatever connection was inherited is the program's to
+//! use.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use transport::bootstrap::Prediction;
+use transport::launch::find_program;
+use tutti::Job;
+
+use super::failure;
+use super::load::load;
+
+/// Becomes the application; returns only if that fails.
+pub(super) fn become_rank(file: &Path, place: Prediction) -> ExitCode {
+    let job = match load(file) {
+        Ok(job) => job,
+        Err(code) => return code,
+    };
+    let given = place
+        .size
+        .unwrap_or_else(|| job.ranks().max(place.rank + 1));
+    if let Err(mismatch) = job.check_ranks(given) {
+        return failure(&mismatch);
+    }
+    let Some(application) = job.application_of(place.rank) else {
+        return failure(&format!(
+            "{}: no application for rank {}",
+            job.file, place.rank
+        ));
+    };
+    let error = match command(&job, application, file) {
+        Ok(mut command) => {
+            let program = command.get_program().to_owned();
+            format!("{}: {}", program.display(), command.exec())
+        }
+        Err(error) => error,
+    };
+    failure(&error)
+}
+
+fn command(job: &Job, application: usize, file: &Path) -> Result<Command, String> {
+    let section = &job.applications[application];
+    let directory = section.working_directory.as_deref().map(Path::new);
+    let beside = std::env::current_exe()
+        .ok()
+        .and_then(|own| own.parent().map(PathBuf::from));
+    let program = find_program(
+        &section.name,
+        section.binary.as_ref(),
+        directory,
+        beside.as_deref(),
+        std::env::var_os("PATH").as_deref(),
+    )
+    .map_err(|error| error.to_string())?;
+    let mut command = Command::new(program);
+    command.arg0(&section.binary).args(&section.arguments);
+    command.envs(variables(job, application, file)?);
+    if let Some(directory) = directory {
+        command.current_dir(directory);
+    }
+    Ok(command)
+}
+
+/// What an application finds in its environment.
+pub(super) fn variables(
+    job: &Job,
+    application: usize,
+    file: &Path,
+) -> Result<[(OsString, OsString); 3], String> {
+    let absolute = std::path::absolute(file).map_err(|error| error.to_string())?;
+    let config = job.music_config(application);
+    Ok([
+        (tutti::FILE_VARIABLE.into(), absolute.into()),
+        (
+            tutti::APPLICATION_VARIABLE.into(),
+            job.applications[application].name.clone().into(),
+        ),
+        (tutti::CONFIG_VARIABLE.into(), config.into()),
+    ])
+}

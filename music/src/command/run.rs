@@ -1,0 +1,238 @@
+//! `music run FILE`: starts every application, watches them, and sums up what happened.
+
+mod progress;
+mod screen;
+mod signals;
+mod summary;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use transport::bootstrap::{environment, predict_rank};
+use transport::launch::{Event, Launch, LaunchError, ProcessSpec};
+use tutti::Job;
+use tutti::report::Message;
+
+use super::become_rank::variables;
+use super::failure;
+use super::load::load;
+use progress::Progress;
+use screen::Screen;
+use signals::Signals;
+use summary::Summary;
+
+/// Options of `music run`.
+#[derive(Args, Clone, Debug)]
+pub struct RunOptions {
+    /// The .music file
+    pub file: PathBuf,
+
+    /// Print the report as one JSON object on standard output; what the processes print goes to
+    /// standard error then
+    #[arg(long)]
+    pub json: bool,
+
+    /// Do not put [application.rank] before the lines that processes print
+    #[arg(long)]
+    pub no_prefix: bool,
+
+    /// Put [application.rank] before the lines that processes print (the default)
+    #[arg(long, overrides_with = "no_prefix")]
+    pub prefix: bool,
+
+    /// Whether to show how far the simulation is
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub progress: When,
+
+    /// Do not print the table at the end
+    #[arg(short = 'q', long)]
+    pub quiet: bool,
+}
+
+impl RunOptions {
+    /// The options of `music FILE`.
+    pub fn for_file(file: PathBuf) -> Self {
+        Self {
+            file,
+            json: false,
+            no_prefix: false,
+            prefix: false,
+            progress: When::Auto,
+            quiet: false,
+        }
+    }
+}
+
+/// When to show progress.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum When {
+    /// One line that changes on a terminal; elsewhere a line every ten seconds.
+    Auto,
+    /// Elsewhere a line every second.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+/// After a failure or a signal, processes have this long to end by themselves.
+const GRACE: Duration = Duration::from_millis(800);
+
+/// Runs it.
+pub(super) fn run(options: &RunOptions) -> ExitCode {
+    if let Ok(Some(place)) = predict_rank(environment)
+        && place.size.is_none_or(|size| size > 1)
+    {
+        let file = options.file.display();
+        return super::usage_error(&format!(
+            "`music run` starts all processes itself, but {}={} says that an MPI launcher has; \
+             use `music {file}` under mpirun",
+            place.source, place.rank
+        ));
+    }
+    let job = match load(&options.file) {
+        Ok(job) => job,
+        Err(code) => return code,
+    };
+    match launch(&job, options) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => failure(&error),
+    }
+}
+
+fn launch(job: &Job, options: &RunOptions) -> Result<u8, Box<dyn std::error::Error>> {
+    let processes = processes(job, &options.file)?;
+    let (signals, wake) = Signals::catch()?;
+    let mut launch = Launch::new(processes);
+    launch.wake = Some(wake);
+    launch.stop_on_failure = Some(GRACE);
+    let mut running = Running {
+        screen: Screen::new(options.json, !options.no_prefix || options.prefix),
+        progress: Progress::new(job, options.progress),
+        summary: Summary::new(job),
+        signals,
+        stopped_by: None,
+        failed: None,
+    };
+    running.watch(launch)?;
+    running.close(job, options)
+}
+
+/// What to start: the applications in the order of the file, their ranks one after the other.
+fn processes(job: &Job, file: &Path) -> Result<Vec<ProcessSpec>, String> {
+    let mut processes = Vec::new();
+    for (index, application) in job.applications.iter().enumerate() {
+        let variables = variables(job, index, file)?;
+        for rank in 0..application.processes {
+            processes.push(ProcessSpec {
+                program: application.binary.clone().into(),
+                args: application.arguments.iter().map(Into::into).collect(),
+                env: variables.to_vec(),
+                cwd: application.working_directory.as_ref().map(PathBuf::from),
+                label: format!("{}.{rank}", application.name),
+                app: u32::try_from(index).unwrap_or(u32::MAX),
+            });
+        }
+    }
+    Ok(processes)
+}
+
+/// A run that is watched.
+struct Running {
+    screen: Screen,
+    progress: Progress,
+    summary: Summary,
+    signals: Signals,
+    stopped_by: Option<i32>,
+    failed: Option<u8>,
+}
+
+impl Running {
+    fn watch(&mut self, launch: Launch) -> Result<(), LaunchError> {
+        let mut job = launch.start()?;
+        self.summary.started();
+        while !job.is_finished() {
+            match job.next(self.progress.patience())? {
+                Some(Event::Woken) => {
+                    if let Some(signal) = self.signals.caught() {
+                        self.stopped_by.get_or_insert(signal);
+                        // Asked twice, the user means it.
+                        let again = self.stopped_by.is_some_and(|_| self.signals.count() > 1);
+                        job.stop(if again { Duration::ZERO } else { GRACE });
+                    }
+                }
+                Some(event) => self.take(event, &|process| job.label(process).to_owned()),
+                None => {}
+            }
+            self.progress.show(&mut self.screen);
+        }
+        self.screen.clear();
+        Ok(())
+    }
+
+    fn take(&mut self, event: Event, label: &dyn Fn(usize) -> String) {
+        match event {
+            Event::Line {
+                process,
+                stream,
+                text,
+                ended,
+            } => {
+                self.screen
+                    .line(process, &label(process), stream, &text, ended);
+            }
+            Event::Report { process, line } => self.hear(process, &line, label),
+            Event::BadReport { process, problem } => {
+                self.screen
+                    .say(&format!("{}: bad report: {problem}", label(process)));
+            }
+            Event::Failed(failure) => {
+                self.failed = u8::try_from(failure.exit_code()).ok().or(Some(1));
+                if self.stopped_by.is_none() {
+                    self.screen.say(&failure.to_string());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn hear(&mut self, process: usize, line: &str, label: &dyn Fn(usize) -> String) {
+        match serde_json::from_str(line) {
+            Ok(Message::Progress { time_s }) => self.progress.reached(process, time_s),
+            Ok(Message::Finished(report)) => {
+                self.progress.reached(process, report.time_s);
+                self.summary.add(report);
+            }
+            Ok(Message::Stall { message, .. }) => self.screen.say(&message),
+            Ok(Message::Warning { message }) => {
+                self.screen
+                    .say(&format!("{}: warning: {message}", label(process)));
+            }
+            Ok(_) => {}
+            Err(error) => {
+                self.screen
+                    .say(&format!("{}: bad report: {error}", label(process)));
+            }
+        }
+    }
+
+    /// The table, and what to exit with.
+    fn close(mut self, job: &Job, options: &RunOptions) -> Result<u8, Box<dyn std::error::Error>> {
+        let code = match (self.stopped_by, self.failed) {
+            (Some(signal), _) => {
+                self.screen
+                    .say(&format!("stopped by {}", signals::name(signal)));
+                u8::try_from(128 + signal).unwrap_or(1)
+            }
+            (None, Some(code)) => code,
+            (None, None) => 0,
+        };
+        if options.json {
+            self.screen.print(&self.summary.json(job, code)?);
+        } else if code == 0 && !options.quiet {
+            self.screen.show(&self.summary.text(job));
+        }
+        Ok(code)
+    }
+}

@@ -1,0 +1,61 @@
+//! `eventsource`: plays spike files.
+
+use std::collections::HashMap;
+
+use tutti::{Event, OutputPort, Outputs};
+
+use super::ToolError;
+use super::options::{IndexType, Source};
+use super::stage::{Actor, Stage, map_of};
+use crate::spikes;
+
+/// Runs the tool.
+pub(super) fn run(options: Source) -> Result<(), ToolError> {
+    let mut stage = Stage::open(options.tick.timestep)?;
+    let part = options
+        .mapping
+        .partition(options.units, stage.ranks(), stage.rank());
+    let port = stage.output(&options.out)?;
+    stage.map_output(
+        port,
+        map_of(part)?,
+        options.mapping.index,
+        options.buffering,
+    )?;
+    let mut spikes = spikes::read_sorted(&options.files.of(stage.rank()))?;
+    if options.mapping.index == IndexType::Local {
+        let locals: HashMap<u32, u32> = part.units().zip(0..).collect();
+        spikes.retain_mut(|spike| match locals.get(&spike.id) {
+            Some(&local) => {
+                spike.id = local;
+                true
+            }
+            None => false,
+        });
+    }
+    stage.run(&mut Playing {
+        port,
+        spikes,
+        next: 0,
+    })
+}
+
+struct Playing {
+    port: OutputPort,
+    spikes: Vec<Event>,
+    next: usize,
+}
+
+impl Actor for Playing {
+    fn fire(&mut self, outputs: &mut Outputs, until: f64) -> Result<(), ToolError> {
+        let due = self.spikes[self.next..]
+            .iter()
+            .take_while(|spike| spike.time < until);
+        let due = due.count();
+        for spike in &self.spikes[self.next..self.next + due] {
+            outputs.insert_event(self.port, spike.time, spike.id);
+        }
+        self.next += due;
+        Ok(())
+    }
+}

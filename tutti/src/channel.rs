@@ -1,0 +1,124 @@
+//! The observer of a process: throttles what it sees and passes it on to the launcher.
+
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use music_core::{Observer, Stall};
+
+use crate::report::{Member, Message, seconds};
+
+/// Progress is told at most this often.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
+
+/// The way to the launcher, if there is one.
+#[derive(Clone, Debug)]
+pub(crate) struct Channel {
+    socket: Option<Arc<Mutex<UnixStream>>>,
+}
+
+impl Channel {
+    /// A channel over the launcher's socket, or to standard error.
+    pub(crate) fn new(socket: Option<UnixStream>) -> Self {
+        Self {
+            socket: socket.map(|socket| Arc::new(Mutex::new(socket))),
+        }
+    }
+
+    /// Says one line. A launcher that is gone ends this process soon, so that errors do not matter.
+    pub(crate) fn say(&self, message: &Message) {
+        let Some(socket) = &self.socket else {
+            return say_alone(message);
+        };
+        let Ok(mut line) = serde_json::to_string(message) else {
+            return;
+        };
+        line.push('\n');
+        let mut socket = socket.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = socket.write_all(line.as_bytes());
+    }
+}
+
+/// Without a launcher only what somebody must know is said.
+fn say_alone(message: &Message) {
+    match message {
+        Message::Stall { message, .. } => eprintln!("tutti: {message}"),
+        Message::Warning { message } => eprintln!("tutti: warning: {message}"),
+        Message::Progress { .. } | Message::Finished(_) => {}
+    }
+}
+
+/// Watches a runtime.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    channel: Channel,
+    next: Instant,
+    listens: bool,
+}
+
+impl Watcher {
+    pub(crate) fn new(channel: Channel) -> Self {
+        Self {
+            listens: channel.socket.is_some(),
+            channel,
+            next: Instant::now(),
+        }
+    }
+}
+
+impl Observer for Watcher {
+    fn time(&mut self, time_s: f64) {
+        if !self.listens {
+            return;
+        }
+        let now = Instant::now();
+        if now >= self.next {
+            self.next = now + PROGRESS_EVERY;
+            self.channel.say(&Message::Progress { time_s });
+        }
+    }
+
+    fn stalled(&mut self, stall: &Stall) {
+        self.channel.say(&Message::Stall {
+            message: stall.to_string(),
+            waits_for: stall.whom.iter().map(Member::from).collect(),
+            waited_s: seconds(stall.waited),
+        });
+    }
+
+    fn warning(&mut self, message: &str) {
+        self.channel.say(&Message::Warning {
+            message: message.to_owned(),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+
+    use super::*;
+
+    #[test]
+    fn progress_is_throttled_and_the_rest_is_not() {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let mut watcher = Watcher::new(Channel::new(Some(ours)));
+
+        for tick in 0..1000 {
+            watcher.time(f64::from(tick));
+        }
+        watcher.warning("one");
+        watcher.warning("two");
+        drop(watcher);
+
+        let lines: Vec<String> = BufReader::new(theirs).lines().map(Result::unwrap).collect();
+        let warnings = lines
+            .iter()
+            .filter(|line| line.contains("\"warning\""))
+            .count();
+        assert_eq!(warnings, 2);
+        assert!(lines.len() < 1000, "{}", lines.len());
+        assert_eq!(lines[0], "{\"kind\":\"progress\",\"time_s\":0.0}");
+    }
+}

@@ -1,0 +1,181 @@
+//! From the environment to a [`Setup`], from there to a [`Runtime`], and out again in order.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::{Deref, DerefMut};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use music_core::{Handler, Job, Report};
+use transport::AnyFabric;
+use transport::bootstrap::{Bootstrap, environment, inherited_stream};
+use transport_core::Driver;
+
+use crate::channel::{Channel, Watcher};
+use crate::report::{Message, ProcessReport};
+use crate::{APPLICATION_VARIABLE, Error, FILE_VARIABLE, REPORT_VARIABLE};
+
+/// A program that has joined its job and publishes and maps its ports; see
+/// [`music_core::Setup`] for everything that it can do.
+pub struct Setup {
+    inner: music_core::Setup<AnyFabric>,
+    membership: Membership,
+}
+
+/// A program whose simulation runs; see [`music_core::Runtime`] for everything that it can do.
+pub struct Runtime {
+    inner: music_core::Runtime<AnyFabric>,
+    membership: Membership,
+    started: Instant,
+}
+
+/// What has to be left in order at the end.
+struct Membership {
+    bootstrap: Bootstrap,
+    channel: Channel,
+}
+
+/// Joins the job that the environment describes. Collective over all ranks of the job; once per
+/// process.
+///
+/// # Errors
+/// [`Error`], the same on all ranks where the file or the number of ranks is at fault.
+pub fn setup() -> Result<Setup, Error> {
+    let socket = inherited_stream(REPORT_VARIABLE, environment)?;
+    let channel = Channel::new(socket.map(UnixStream::from));
+    let mut bootstrap = Bootstrap::from_env()?;
+    let rank = bootstrap.rank().0;
+    let job = Arc::new(read_job(&mut bootstrap)?);
+    job.check_ranks(bootstrap.size())
+        .map_err(music_core::Error::from)?;
+    let application = own_application(&job, rank)?;
+    let options = transport::Options::from_environment()?;
+    let fabric = transport::open(&mut bootstrap, &options)?;
+    let driver = Driver::new(fabric);
+    let watcher = Box::new(Watcher::new(channel.clone()));
+    let inner = music_core::Setup::new(driver, job, application, watcher)?;
+    Ok(Setup {
+        inner,
+        membership: Membership { bootstrap, channel },
+    })
+}
+
+impl Setup {
+    /// Agrees with all other ranks and starts the simulation, in ticks of `tick_seconds`. What is
+    /// known at time zero is handed over at once. Collective over the job.
+    ///
+    /// # Errors
+    /// Whatever the file or the programs have wrong, the same on all ranks.
+    pub fn start(self, tick_seconds: f64, handler: &mut impl Handler) -> Result<Runtime, Error> {
+        let inner = self.inner.start(tick_seconds, handler)?;
+        Ok(Runtime {
+            inner,
+            membership: self.membership,
+            started: Instant::now(),
+        })
+    }
+}
+
+impl Runtime {
+    /// Sends what is left, hands over what still comes, and leaves the job in order.
+    ///
+    /// # Errors
+    /// [`Error`] if a rank is lost meanwhile.
+    pub fn finalize(mut self, handler: &mut impl Handler) -> Result<Report, Error> {
+        let report = self.inner.finalize(handler)?;
+        let Membership { bootstrap, channel } = self.membership;
+        self.inner.into_driver().into_fabric().close();
+        let wall_s = self.started.elapsed().as_secs_f64();
+        channel.say(&Message::Finished(ProcessReport::new(&report, wall_s)));
+        bootstrap.finalize()?;
+        Ok(report)
+    }
+}
+
+/// The file that the environment names, the same on all ranks; a job of this program alone if it
+/// names none.
+fn read_job(bootstrap: &mut Bootstrap) -> Result<Job, Error> {
+    let Some(path) = std::env::var_os(FILE_VARIABLE).map(PathBuf::from) else {
+        return Ok(Job::alone(&program_name(), bootstrap.size()));
+    };
+    let text = std::fs::read_to_string(&path).map_err(|source| Error::File {
+        path: path.clone(),
+        source,
+    })?;
+    if !is_agreed(bootstrap, &text)? {
+        return Err(Error::Differs(path));
+    }
+    Ok(Job::parse(&path.display().to_string(), &text)?)
+}
+
+/// Whether rank 0 reads the same text.
+fn is_agreed(bootstrap: &mut Bootstrap, text: &str) -> Result<bool, Error> {
+    const KEY: &str = "tutti-file";
+    if bootstrap.size() == 1 {
+        return Ok(true);
+    }
+    // The standard hasher has fixed keys: the same text gives the same number everywhere.
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    let hash = hasher.finish().to_le_bytes();
+    if bootstrap.rank().0 == 0 {
+        bootstrap.put(KEY, &hash)?;
+    }
+    bootstrap.barrier()?;
+    Ok(bootstrap.get(KEY)? == hash)
+}
+
+fn own_application(job: &Job, rank: u32) -> Result<usize, Error> {
+    let own = job.application_of(rank).unwrap_or(0);
+    match std::env::var(APPLICATION_VARIABLE) {
+        Ok(told) if told != job.applications[own].name && !job.file.is_empty() => {
+            Err(Error::Application {
+                file: job.file.clone(),
+                application: told,
+                rank,
+                expected: job.applications[own].name.clone(),
+            })
+        }
+        _ => Ok(own),
+    }
+}
+
+fn program_name() -> String {
+    let program = std::env::args_os()
+        .next()
+        .map(PathBuf::from)
+        .unwrap_or_default();
+    program.file_name().map_or_else(
+        || "program".into(),
+        |name| name.to_string_lossy().into_owned(),
+    )
+}
+
+impl Deref for Setup {
+    type Target = music_core::Setup<AnyFabric>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.inner
+    }
+}
+
+impl DerefMut for Setup {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.inner
+    }
+}
+
+impl Deref for Runtime {
+    type Target = music_core::Runtime<AnyFabric>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.inner
+    }
+}
+
+impl DerefMut for Runtime {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.inner
+    }
+}
