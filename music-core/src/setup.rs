@@ -6,8 +6,10 @@
 //! rank says whether it succeeded, so that a failure is everybody's.
 
 mod agree;
+mod build;
 mod connect;
 mod declare;
+mod extents;
 mod routes;
 mod schedules;
 mod wire;

@@ -28,8 +28,10 @@ pub(crate) struct Turn<'a> {
     now: Ticks,
     /// Whether everything due has to be here before the turn ends, or only what is sent matters.
     receives: bool,
+    /// Where the next look at what has to be sent starts.
+    sending: usize,
     /// Where the next look at the incoming streams starts.
-    cursor: usize,
+    receiving: usize,
     last: Last,
 }
 
@@ -67,7 +69,8 @@ impl<'a> Turn<'a> {
             outputs,
             now,
             receives,
-            cursor: 0,
+            sending: 0,
+            receiving: 0,
             last: Last::Nothing,
         }
     }
@@ -110,7 +113,8 @@ impl<'a> Turn<'a> {
 
     /// The next chunk of any stream with room.
     fn send<M: Memory>(&mut self, memory: &M) -> Option<Step<Result<(), Bad>>> {
-        for index in 0..self.exchange.sends.len() {
+        for index in self.sending..self.exchange.sends.len() {
+            self.sending = index;
             let send = &mut self.exchange.sends[index];
             let stream = &mut self.exchange.outgoing[send.stream];
             if send.done {
@@ -140,6 +144,7 @@ impl<'a> Turn<'a> {
                 }
             });
         }
+        self.sending = 0;
         None
     }
 
@@ -177,12 +182,12 @@ impl<'a> Turn<'a> {
     /// The next chunk of any incoming stream.
     fn receive<M: Memory>(&mut self, memory: &M) -> Result<Option<Step<Result<(), Bad>>>, Bad> {
         for inlet in &self.exchange.inlets {
-            if inlet.streams.end <= self.cursor {
+            if inlet.streams.end <= self.receiving {
                 continue;
             }
             let limit = inlet.limit(self.now, self.exchange.slack);
-            for index in inlet.streams.start.max(self.cursor)..inlet.streams.end {
-                self.cursor = index;
+            for index in inlet.streams.start.max(self.receiving)..inlet.streams.end {
+                self.receiving = index;
                 let stream = &mut self.exchange.incoming[index];
                 let taken = stream
                     .take(memory, limit, &inlet.filter)
@@ -200,7 +205,7 @@ impl<'a> Turn<'a> {
                 }
             }
         }
-        self.cursor = 0;
+        self.receiving = 0;
         Ok(None)
     }
 
