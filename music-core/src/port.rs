@@ -10,7 +10,8 @@ pub(crate) use outputs::{OutletPlace, Output};
 pub struct Event {
     /// Seconds of simulation time; travels bit for bit.
     pub time: f64,
-    /// The global id, or the local index where the port was mapped with [`Indexing::Local`](crate::Indexing::Local).
+    /// The global id, or the local index where the port was mapped with
+    /// [`Indexing::Local`](crate::Indexing::Local).
     pub id: u32,
 }
 

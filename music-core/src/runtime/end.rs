@@ -1,8 +1,8 @@
 //! The end: what is left is sent and said to be the last, everybody else's last is awaited.
 //!
-//! A rank that finalizes takes what is still to come, handing it over by the schedule as if its time
-//! went on, until every sender has said that nothing follows. What its handlers insert meanwhile
-//! goes on to the next application; then it says that nothing follows. Only in a loop of
+//! A rank that finalizes takes what is still to come, handing it over by the schedule as if its
+//! time went on, until every sender has said that nothing follows. What its handlers insert
+//! meanwhile goes on to the next application; then it says that nothing follows. Only in a loop of
 //! connections, where each would wait for the other's end, an application ends its own streams
 //! first. A rank waits for nothing but its senders' ends, so the cost does not depend on the length
 //! of the run.

@@ -18,8 +18,8 @@ use crate::stream::{Exchange, Ring, Slots};
 /// Messages by the rank they go to.
 type Letters = BTreeMap<u32, Writer>;
 
-/// Makes the streams of this rank. Collective over the job; whatever fails on one rank fails on all,
-/// before they go on to the next round.
+/// Makes the streams of this rank. Collective over the job; whatever fails on one rank fails on
+/// all, before they go on to the next round.
 pub(super) fn connect<F: Fabric>(
     setup: &mut Setup<F>,
     agreed: &Agreed,

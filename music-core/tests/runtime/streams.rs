@@ -1,4 +1,4 @@
-//! Batches far beyond the rings, ends at different times, odd times: what rings and queues must bear.
+//! Batches far beyond the rings, ends at different times: what rings and queues must bear.
 
 use music_core::{Order, Report};
 use transport_core::Topology;
