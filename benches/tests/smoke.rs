@@ -1,0 +1,135 @@
+//! Every multi-process bench runs, at any number of ranks, and refuses what is no result.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn bench(program: &str, options: &str) -> Output {
+    let program = match program {
+        "barrier" => env!("CARGO_BIN_EXE_barrier_latency"),
+        "allgather" => env!("CARGO_BIN_EXE_allgather_latency"),
+        _ => env!("CARGO_BIN_EXE_spike_exchange"),
+    };
+    // No launcher of ours: the bench must take itself for the parent.
+    Command::new("timeout")
+        .args(["-k", "5", "100", program])
+        .args(options.split_whitespace())
+        .env_remove("PMI_RANK")
+        .output()
+        .expect("the bench starts")
+}
+
+fn line(program: &str, options: &str) -> Value {
+    let output = bench(program, options);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success(),
+        "{program} {options}: {}\n{text}{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+    serde_json::from_str(text.trim()).expect("one JSON line and nothing else")
+}
+
+#[test]
+fn a_barrier_is_measured_at_any_number_of_ranks() {
+    for ranks in [1, 2, 3, 5, 8] {
+        let line = line("barrier", &format!("--smoke --ranks {ranks}"));
+
+        assert_eq!(line["question"], "barrier");
+        assert_eq!(line["ranks"], ranks);
+        assert_eq!(line["means_us"].as_array().expect("a list").len(), 3);
+        assert!(line["call_p99_us"].as_f64() >= line["call_p50_us"].as_f64());
+        assert!(line["checksum"].as_u64() > Some(0));
+    }
+}
+
+#[test]
+fn every_algorithm_policy_and_peer_can_be_asked_for() {
+    for options in [
+        "--algorithm central",
+        "--algorithm dissemination",
+        "--algorithm nway:2",
+        "--algorithm tree:3",
+        "--algorithm node+central",
+        "--policy yield",
+        "--policy block",
+        "--pin",
+        "--peer futex",
+        "--peer yield-futex --pin",
+    ] {
+        line("barrier", &format!("--smoke --ranks 3 {options}"));
+    }
+}
+
+#[test]
+fn an_allgather_is_measured_and_its_bytes_are_checked() {
+    for (ranks, bytes) in [(1, 8), (2, 0), (3, 5), (4, 4_096), (5, 70_000)] {
+        let line = line(
+            "allgather",
+            &format!("--smoke --ranks {ranks} --bytes {bytes}"),
+        );
+
+        assert_eq!(line["ranks"], ranks);
+        assert_eq!(line["bytes"], bytes);
+    }
+}
+
+#[test]
+fn spikes_are_exchanged_by_both_algorithms_over_every_topology() {
+    for algorithm in ["pairwise", "allgather"] {
+        for (topology, ranks) in [
+            ("all-to-all", (1, 1)),
+            ("one-to-one", (2, 2)),
+            ("random", (2, 3)),
+        ] {
+            let options = format!(
+                "--smoke --algorithm {algorithm} --topology {topology} --senders {} --receivers {}",
+                ranks.0, ranks.1
+            );
+            let line = line("spikes", &options);
+
+            assert_eq!(line["late"], 0);
+            assert_eq!(line["topology"], topology);
+            assert!(line["ns_per_inserted"].as_f64() > Some(0.0));
+            assert!(line["bytes_per_spike"].as_f64() > Some(2.0), "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_run_with_a_lost_or_a_late_spike_is_no_result() {
+    let tally = |delivered: u32, late: u32| {
+        format!(
+            r#"{{"start_ns":1,"end_ns":9,"inserted":5,"delivered":{delivered},"ids":7,"late":{late},"expected":5,"expected_ids":7}}"#
+        )
+    };
+    let run = |delivered, late| {
+        let echo = ["--", "echo", &tally(delivered, late), "\n", &tally(5, 0)].map(str::to_owned);
+        Command::new(env!("CARGO_BIN_EXE_spike_exchange"))
+            .args(["--subject", "planted"])
+            .args(echo)
+            .env_remove("PMI_RANK")
+            .output()
+            .expect("the bench starts")
+    };
+
+    assert!(run(5, 0).status.success());
+    for (delivered, late) in [(4, 0), (6, 0), (5, 1)] {
+        let output = run(delivered, late);
+        assert_eq!(
+            output.status.code(),
+            Some(3),
+            "{delivered} delivered, {late} late"
+        );
+        assert!(output.stdout.is_empty(), "no result line");
+    }
+}
+
+#[test]
+fn an_unknown_algorithm_is_a_usage_error() {
+    let output = bench("barrier", "--smoke --ranks 2 --algorithm magic");
+
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("magic"));
+}
