@@ -7,3 +7,4 @@ mod misuse;
 mod oracle;
 mod shapes;
 mod streams;
+mod waits;

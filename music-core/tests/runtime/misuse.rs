@@ -1,12 +1,11 @@
 //! What the file or the programs have wrong is an error on every rank, in the same words.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use music_core::{
-    Error, Ignore, IndexMap, Indexing, InputOptions, Job, Lacking, Observer, OutputOptions, Setup,
-    Silent, Stall,
+    Error, Ignore, IndexMap, Indexing, InputOptions, Job, OutputOptions, Setup, Silent,
 };
-use transport_core::{Driver, Fabric, Memory, Nanos, Pause, Rank, Topology};
+use transport_core::{Driver, Memory, Nanos, Rank, Topology};
 use transport_sim::{Adversary, Network, Sim, SimFabric};
 
 use crate::harness::{Program, Scenario, blocks, everything};
@@ -246,75 +245,6 @@ fn calls_after_the_end_are_errors() {
         ends[0],
         ["the runtime is finalized", "the runtime is finalized"]
     );
-}
-
-/// Keeps what it is told.
-#[derive(Clone, Default)]
-struct Listener(Arc<Mutex<Vec<Stall>>>);
-
-impl Observer for Listener {
-    fn stalled(&mut self, stall: &Stall) {
-        self.0.lock().expect("no panic").push(stall.clone());
-    }
-}
-
-/// Runs A -> B, where A pauses before its second tick.
-fn with_pause(pause: Nanos) -> Vec<Stall> {
-    let told = Listener::default();
-    let job = Arc::new(Job::parse("test.music", FILE).expect("a good file"));
-    let sim = Sim::new(Topology::single_node(4), Network::default(), 1).heap_bytes(1 << 18);
-    let sim = sim.patience(Nanos::seconds(1000));
-    let run = sim.threads(|fabric| {
-        let application = job.application_of(fabric.rank().0).expect("a known rank");
-        let observer: Box<dyn Observer> = match fabric.rank() {
-            Rank(3) => Box::new(told.clone()),
-            _ => Box::new(Silent),
-        };
-        let mut setup = Setup::new(Driver::new(fabric), Arc::clone(&job), application, observer)
-            .expect("the right number of ranks");
-        setup.set_stall_threshold(Nanos::seconds(2));
-        let map = IndexMap::linear(5 * setup.rank(), 5).expect("small ids");
-        if application == 0 {
-            let port = setup.publish_event_output("out").expect("a new name");
-            let options = OutputOptions::default();
-            setup
-                .map_output(port, map, Indexing::Global, options)
-                .expect("mapped once");
-        } else {
-            let port = setup.publish_event_input("in").expect("a new name");
-            let all = IndexMap::linear(0, 10).expect("small ids");
-            let options = InputOptions::default();
-            setup
-                .map_input(port, all, Indexing::Global, options)
-                .expect("mapped once");
-        }
-        let mut runtime = setup.start(0.25, &mut Ignore).expect("a good job");
-        for tick in 0..3 {
-            if application == 0 && tick == 1 && runtime.rank() == 1 {
-                let fabric = runtime.driver().fabric_mut();
-                let until = fabric.now() + pause;
-                fabric.pause(Pause::Block { watch: &[], until });
-            }
-            runtime.tick(&mut Ignore).expect("nobody is lost");
-        }
-        runtime.finalize(&mut Ignore).expect("nobody is lost");
-    });
-    run.expect("no deadlock");
-    told.0.lock().expect("no panic").clone()
-}
-
-#[test]
-fn a_long_wait_is_reported_once_and_says_for_whom() {
-    let stalls = with_pause(Nanos::seconds(9));
-
-    assert_eq!(stalls.len(), 1);
-    assert_eq!(stalls[0].what, Lacking::Events { until: 0.5 });
-    assert_eq!(
-        stalls[0].to_string(),
-        "B rank 1 at time 0.25 s has waited 2000 ms for the events until 0.5 s on input port in \
-         from A rank 1"
-    );
-    assert_eq!(with_pause(Nanos::seconds(1)), []);
 }
 
 #[test]
