@@ -6,9 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use music_core::{Observer, Stall};
+use transport_core::WaitError;
 
+use crate::Error;
 use crate::report::{Member, Message, seconds};
 
+/// How long a rank that fails because another one is gone keeps silent.
+const LET_THE_FIRST_SPEAK: Duration = Duration::from_millis(300);
 /// Progress is told at most this often.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
@@ -24,6 +28,16 @@ impl Channel {
         Self {
             socket: socket.map(|socket| Arc::new(Mutex::new(socket))),
         }
+    }
+
+    /// Passes an error on. If it is that another rank is lost, the launcher gets a moment to see that
+    /// rank's end and what it said: it names the first process that fails, and stops the others.
+    pub(crate) fn after(&self, error: music_core::Error) -> Error {
+        let lost = matches!(error, music_core::Error::Wait(WaitError::Lost(_)));
+        if lost && self.socket.is_some() {
+            std::thread::sleep(LET_THE_FIRST_SPEAK);
+        }
+        error.into()
     }
 
     /// Says one line. A launcher that is gone ends this process soon, so that errors do not matter.

@@ -54,7 +54,8 @@ pub fn setup() -> Result<Setup, Error> {
     let fabric = transport::open(&mut bootstrap, &options)?;
     let driver = Driver::new(fabric);
     let watcher = Box::new(Watcher::new(channel.clone()));
-    let inner = music_core::Setup::new(driver, job, application, watcher)?;
+    let inner = music_core::Setup::new(driver, job, application, watcher)
+        .map_err(|error| channel.after(error))?;
     Ok(Setup {
         inner,
         membership: Membership { bootstrap, channel },
@@ -68,7 +69,11 @@ impl Setup {
     /// # Errors
     /// Whatever the file or the programs have wrong, the same on all ranks.
     pub fn start(self, tick_seconds: f64, handler: &mut impl Handler) -> Result<Runtime, Error> {
-        let inner = self.inner.start(tick_seconds, handler)?;
+        let channel = &self.membership.channel;
+        let inner = self
+            .inner
+            .start(tick_seconds, handler)
+            .map_err(|error| channel.after(error))?;
         Ok(Runtime {
             inner,
             membership: self.membership,
@@ -78,12 +83,27 @@ impl Setup {
 }
 
 impl Runtime {
+    /// Moves on by one tick: sends what is due, waits for what is due, hands it over.
+    ///
+    /// # Errors
+    /// [`Error::Music`] if a rank is lost or events do not arrive as they were sent.
+    #[inline]
+    pub fn tick(&mut self, handler: &mut impl Handler) -> Result<(), Error> {
+        self.inner
+            .tick(handler)
+            .map_err(|error| self.membership.channel.after(error))
+    }
+
     /// Sends what is left, hands over what still comes, and leaves the job in order.
     ///
     /// # Errors
     /// [`Error`] if a rank is lost meanwhile.
     pub fn finalize(mut self, handler: &mut impl Handler) -> Result<Report, Error> {
-        let report = self.inner.finalize(handler)?;
+        let channel = &self.membership.channel;
+        let report = self
+            .inner
+            .finalize(handler)
+            .map_err(|error| channel.after(error))?;
         let Membership { bootstrap, channel } = self.membership;
         self.inner.into_driver().into_fabric().close();
         let wall_s = self.started.elapsed().as_secs_f64();

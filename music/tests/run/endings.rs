@@ -1,0 +1,115 @@
+//! Every way a run can end: nothing is left, and the exit code and a line say why.
+
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::playground::{Playground, finish, pid_of, start, wait_until};
+
+/// Far above the two seconds that a run should need to end, for machines under load.
+const SOON: Duration = Duration::from_secs(10);
+
+/// A run of 4 processes that goes on for hours, and is in the middle of it.
+fn endless(play: &Playground) -> Child {
+    play.edit("two-populations.music", |text| {
+        text.replace("stoptime=1.0", "stoptime=1e6")
+    });
+    let child = start(&mut play.command("music", &["run", "two-populations.music"]));
+    wait_until("spikes are delivered", || {
+        let logs = ["two-populations-B-0.log", "two-populations-B-1.log"];
+        logs.iter().all(|log| {
+            play.path(log)
+                .metadata()
+                .is_ok_and(|file| file.len() > 10_000)
+        })
+    });
+    child
+}
+
+fn process(play: &Playground, rank: u32) -> Pid {
+    let found = play.processes().into_iter().find(|(own, _)| *own == rank);
+    found
+        .unwrap_or_else(|| panic!("no process of rank {rank}"))
+        .1
+}
+
+#[test]
+fn a_killed_process_ends_the_run_and_is_named() {
+    for (rank, name) in [(0, "A.0"), (1, "A.1"), (2, "B.0"), (3, "B.1")] {
+        let play = Playground::new();
+        let run = endless(&play);
+
+        let killed = Instant::now();
+        kill_process(process(&play, rank), Signal::KILL).unwrap();
+        let finished = finish(run);
+
+        assert!(killed.elapsed() < SOON, "{:?}", killed.elapsed());
+        finished.fails_with(
+            137,
+            &format!("music: {name} ended with signal 9 (SIGKILL)\n"),
+        );
+        assert!(play.processes().is_empty());
+    }
+}
+
+#[test]
+fn a_signal_to_the_launcher_stops_everything_in_order() {
+    for (signal, code, name) in [
+        (Signal::INT, 130, "SIGINT"),
+        (Signal::TERM, 143, "SIGTERM"),
+        (Signal::HUP, 129, "SIGHUP"),
+    ] {
+        let play = Playground::new();
+        let run = endless(&play);
+
+        let sent = Instant::now();
+        kill_process(pid_of(&run), signal).unwrap();
+        let finished = finish(run);
+
+        assert!(sent.elapsed() < SOON, "{:?}", sent.elapsed());
+        finished.fails_with(code, &format!("music: stopped by {name}\n"));
+        assert!(play.processes().is_empty());
+    }
+}
+
+#[test]
+fn a_killed_launcher_leaves_nothing_running() {
+    let play = Playground::new();
+    let run = endless(&play);
+
+    kill_process(pid_of(&run), Signal::KILL).unwrap();
+
+    assert_eq!(finish(run).code, -9);
+    play.expect_nothing_left();
+}
+
+#[test]
+fn a_process_that_exits_with_a_code_gives_it_to_the_run() {
+    let play = Playground::new();
+    play.edit("chain.music", |text| {
+        text.replace("binary=eventselect", "binary=/bin/sh")
+            .replace(
+                "args=--timestep 0.002 30 chain-units.dat",
+                "args=-c 'exit 7'",
+            )
+    });
+
+    let finished = play.run("music", &["run", "chain.music"]);
+
+    finished.fails_with(7, "music: filter.0 ended with exit code 7\n");
+    assert!(play.processes().is_empty());
+}
+
+#[test]
+fn a_process_that_leaves_without_music_is_named() {
+    let play = Playground::new();
+    play.edit("chain.music", |text| {
+        text.replace("binary=eventselect", "binary=/bin/true")
+    });
+
+    let finished = play.run("music", &["run", "chain.music"]);
+
+    finished.fails_with(1, "filter.0 left the job while others waited for it");
+    assert!(play.processes().is_empty());
+}

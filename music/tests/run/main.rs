@@ -1,0 +1,9 @@
+//! Whole runs: the command, the tools and the checker as users start them.
+
+mod checker;
+mod endings;
+mod every_spike;
+mod hydra;
+mod mistakes;
+mod playground;
+mod tools;

@@ -1,0 +1,146 @@
+//! Mistakes of users: one line that says what is wrong, and no process left waiting.
+
+use crate::playground::Playground;
+
+/// Runs an example after a change of its text.
+#[track_caller]
+fn refused(example: &str, from: &str, to: &str, code: i32, part: &str) {
+    let play = Playground::new();
+    play.edit(example, |text| {
+        assert!(text.contains(from), "{from}");
+        text.replace(from, to)
+    });
+
+    let finished = play.run("music", &["run", example]);
+
+    finished.fails_with(code, part);
+    assert!(play.processes().is_empty());
+}
+
+#[test]
+fn a_mistake_in_the_file_names_its_place() {
+    refused(
+        "chain.music",
+        "filter.out ->",
+        "filte.out ->",
+        1,
+        "chain.music:22:1: ",
+    );
+    refused("chain.music", "np=1", "np=one", 1, "chain.music:7:4: ");
+}
+
+#[test]
+fn a_program_that_is_not_there_is_named_before_anything_starts() {
+    refused(
+        "chain.music",
+        "binary=eventselect",
+        "binary=eventselec",
+        1,
+        "cannot start filter.0: program \"eventselec\" not found",
+    );
+}
+
+#[test]
+fn a_port_that_nobody_publishes_is_an_error_and_no_hang() {
+    refused(
+        "loop.music",
+        "left.aux",
+        "left.nope",
+        1,
+        "left does not publish port nope",
+    );
+}
+
+#[test]
+fn a_loop_that_is_too_short_names_itself() {
+    refused(
+        "loop.music",
+        "--acclatency 0.005",
+        "--acclatency 0",
+        1,
+        "latency are missing around the loop left.out -> right.in, right.out -> left.aux",
+    );
+}
+
+#[test]
+fn too_many_units_for_a_connection_name_the_port() {
+    refused("chain.music", "[30]", "[20]", 1, "maps ids up to 30");
+}
+
+#[test]
+fn a_missing_stoptime_says_what_to_add() {
+    refused("chain.music", "stoptime=1.0", "", 1, "no stoptime for");
+}
+
+#[test]
+fn an_unknown_option_is_one_line_and_exit_code_2() {
+    refused(
+        "chain.music",
+        "--frequency 20",
+        "--frequenzy 20",
+        2,
+        "eventgenerator: unexpected argument '--frequenzy' found",
+    );
+}
+
+#[test]
+fn a_tool_started_alone_says_how_to_start_it() {
+    let play = Playground::new();
+
+    let finished = play.run("eventgenerator", &["10"]);
+
+    finished.fails_with(1, "eventgenerator: started alone: write a .music file");
+    assert_eq!(finished.stderr.lines().count(), 1);
+}
+
+#[test]
+fn arguments_that_make_no_sense_are_one_line_and_exit_code_2() {
+    let play = Playground::new();
+    for arguments in [
+        &[][..],
+        &["run"],
+        &["run", "--nope", "x"],
+        &["plot", "x"],
+        &["check"],
+    ] {
+        let finished = play.run("music", arguments);
+
+        finished.fails_with(2, "music: ");
+        assert_eq!(finished.stderr.lines().count(), 1, "{}", finished.stderr);
+    }
+}
+
+#[test]
+fn a_check_finds_programs_that_cannot_start() {
+    let play = Playground::new();
+    play.write("script", "echo no interpreter\n");
+    play.edit("chain.music", |text| {
+        text.replace("binary=eventselect", "binary=./script")
+            .replace("binary=eventsink", "binary=nowhere")
+    });
+
+    let finished = play.run("music", &["check", "chain.music"]);
+
+    finished.fails_with(1, "chain.music:13: ");
+    assert!(finished.stderr.contains("chmod +x"), "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("\"nowhere\" not found"),
+        "{}",
+        finished.stderr
+    );
+    assert!(
+        finished.stdout.contains("generator.out -> filter.in"),
+        "{}",
+        finished.stdout
+    );
+}
+
+#[test]
+fn every_example_passes_the_check() {
+    let play = Playground::new();
+    for example in ["two-populations", "recorded", "chain", "fork", "loop"] {
+        let finished = play.run("music", &["check", &format!("{example}.music")]);
+
+        assert_eq!(finished.succeeds().stderr, "");
+    }
+}

@@ -1,0 +1,164 @@
+//! The tools in the reference's words, and what the command prints.
+
+use crate::playground::{Playground, with_ranks};
+
+/// Two applications, `source.out -> sink.in`.
+fn pair(source: &str, sink: &str, width: u32) -> String {
+    format!(
+        "stoptime=0.1\nnp=1\n[source]\n  {source}\n[sink]\n  {sink}\n\
+         source.out -> sink.in [{width}]\n"
+    )
+}
+
+#[test]
+fn the_logger_prints_the_reference_s_lines() {
+    let play = Playground::new();
+    play.write("spikes-0.dat", "# one spike\n0.001175\t0\n0.0523\t1\n");
+    let source = "binary=eventsource\n  args=-t 0.01 2 spikes-";
+    play.write(
+        "x.music",
+        &pair(source, "binary=eventlogger\n  args=-t 0.01", 2),
+    );
+
+    let finished = play.run("music", &["run", "--no-prefix", "x.music"]);
+
+    assert_eq!(
+        finished.succeeds().stdout,
+        "Rank 0: Event (0, 0.001175) detected at 0\nRank 0: Event (1, 0.0523) detected at 0.04\n"
+    );
+}
+
+#[test]
+fn lines_are_prefixed_with_application_and_rank() {
+    let play = Playground::new();
+    play.write("spikes-0.dat", "0.001 0\n");
+    play.write("spikes-1.dat", "0.001 1\n");
+    let source = "binary=eventsource\n  args=-t 0.01 2 spikes-";
+    let text = pair(source, "binary=eventlogger\n  args=-t 0.01", 2);
+    play.write("x.music", &with_ranks(&text, &[2, 2]));
+
+    let finished = play.run("music", &["x.music"]);
+
+    let mut lines: Vec<&str> = finished.succeeds().stdout.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(
+        lines,
+        [
+            "[sink.0] Rank 0: Event (0, 0.001) detected at 0",
+            "[sink.1] Rank 1: Event (1, 0.001) detected at 0",
+        ]
+    );
+}
+
+#[test]
+fn nothing_delivered_at_time_zero_or_at_the_end_is_dropped() {
+    let play = Playground::new();
+    play.write("spikes-0.dat", "0 0\n0.0999 1\n");
+    // 1000 ticks of buffering: everything is sent when the source finalises.
+    let source = "binary=eventsource\n  args=-t 0.01 -b 1000 2 spikes-";
+    play.write(
+        "x.music",
+        &pair(source, "binary=eventsink\n  args=-t 0.01 2 out-", 2),
+    );
+
+    play.run("music", &["run", "x.music"]).succeeds();
+
+    assert_eq!(play.read("out-0.dat"), "0\t0\n0.0999\t1\n");
+}
+
+#[test]
+fn local_indices_work_on_both_sides() {
+    for layout in ["linear", "roundrobin"] {
+        let play = Playground::new();
+        let source =
+            format!("binary=eventgenerator\n  args=-t 0.005 -f 100 -i local -m {layout} 9");
+        let sink =
+            format!("binary=eventsink\n  args=-t 0.005 -i local -m {layout} --log s- 9 out-");
+        play.write("x.music", &with_ranks(&pair(&source, &sink, 9), &[2, 3]));
+
+        play.run("music", &["run", "x.music"]).succeeds();
+
+        play.run("spikecheck", &["x.music"]).succeeds();
+        let local = play.read("out-2.dat");
+        assert!(
+            local.lines().all(|line| line.ends_with(['0', '1', '2'])),
+            "{local}"
+        );
+    }
+}
+
+#[test]
+fn rates_are_counted_per_unit() {
+    let play = Playground::new();
+    play.write("spikes-0.dat", "0.001 0\n0.002 2\n0.003 2\n");
+    let source = "binary=eventsource\n  args=-t 0.01 4 spikes-";
+    let text = pair(source, "binary=eventcounter\n  args=-t 0.01 4 rates-", 4);
+    play.write("x.music", &with_ranks(&text, &[1, 2]));
+
+    play.run("music", &["run", "x.music"]).succeeds();
+
+    assert_eq!(play.read("rates-0.dat"), "10\n0\n0\n0\n");
+    assert_eq!(play.read("rates-1.dat"), "20\n0\n0\n0\n");
+}
+
+#[test]
+fn the_report_counts_what_went_through_each_port() {
+    let play = Playground::new();
+
+    let finished = play.run("music", &["run", "--json", "recorded.music"]);
+
+    let report: serde_json::Value = serde_json::from_str(&finished.succeeds().stdout).unwrap();
+    assert_eq!(report["simulated_s"], 1.0);
+    assert_eq!(report["complete"], true);
+    let ports = report["ports"].as_array().unwrap();
+    assert_eq!(ports.len(), 4);
+    assert!(ports.iter().all(|port| port["events"] == 719), "{report}");
+    assert!(
+        finished.stderr.contains("[logger.0] Rank 0: Event"),
+        "{}",
+        finished.stderr
+    );
+}
+
+#[test]
+fn the_version_is_one_that_nest_s_build_understands() {
+    let play = Playground::new();
+    for option in ["--version", "-v"] {
+        let finished = play.run("music", &[option]);
+
+        let line = finished.succeeds().stdout.lines().next().unwrap();
+        let version = line
+            .strip_prefix("MUSIC ")
+            .unwrap()
+            .split(' ')
+            .next()
+            .unwrap();
+        assert_eq!(
+            version
+                .split('.')
+                .filter(|part| part.parse::<u32>().is_ok())
+                .count(),
+            3
+        );
+    }
+}
+
+#[test]
+fn a_raster_is_written_in_both_formats() {
+    let play = Playground::new();
+    for (picture, start) in [("r.svg", &b"<svg "[..]), ("r.png", b"\x89PNG")] {
+        play.run("music", &["plot", "recorded-0.dat", "-o", picture])
+            .succeeds();
+
+        assert!(
+            std::fs::read(play.path(picture))
+                .unwrap()
+                .starts_with(start)
+        );
+    }
+    play.write("bad.dat", "0.1 1\nnonsense\n");
+    let finished = play.run("music", &["plot", "bad.dat", "-o", "r.svg"]);
+    finished.fails_with(1, "music: bad.dat:2: expected `time id`");
+    let finished = play.run("music", &["plot", "recorded-0.dat", "-o", "r.gif"]);
+    finished.fails_with(1, "music: r.gif: a plot's name ends in .svg or .png");
+}
