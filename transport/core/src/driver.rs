@@ -5,13 +5,10 @@
 //! [`Driver::start`] hands it over, every later wait advances it, and [`Driver::test`] or
 //! [`Driver::wait`] collects the result.
 
-use std::any::Any;
-use std::marker::PhantomData;
-
-use crate::protocol::{Await, Outcome, Protocol, Step, Watch};
+use crate::background::{Background, Gate, Pending, Task};
 use crate::wait::Turn;
 use crate::{
-    Deadline, Fabric, Lost, Nanos, Op, Pause, PostError, WaitError, WaitPolicy, Waiter, WaitingFor,
+    Deadline, Fabric, Lost, Nanos, Pause, Protocol, Running, WaitError, WaitPolicy, Waiter, Watch,
 };
 
 /// How long one blocked sleep may last, so that deaths are noticed even if nobody wakes us.
@@ -69,8 +66,8 @@ impl<F: Fabric> Driver<F> {
     /// Runs a protocol to its end.
     ///
     /// # Errors
-    /// [`WaitError::Lost`] if a rank is gone, [`WaitError::Timeout`] at the deadline; the protocol is
-    /// dropped then. Use [`resume`](Self::resume) to keep it.
+    /// [`WaitError::Lost`] if a rank is gone, [`WaitError::Timeout`] at the deadline; the protocol
+    /// is dropped then. Use [`resume`](Self::resume) to keep it.
     pub fn run<P: Protocol>(
         &mut self,
         protocol: P,
@@ -121,10 +118,7 @@ impl<F: Fabric> Driver<F> {
         P: Protocol + Send + 'static,
         P::Output: Send + 'static,
     {
-        let mut task = Task {
-            running: Running::new(protocol),
-            output: None,
-        };
+        let mut task = Task::new(protocol);
         task.advance(&mut self.fabric)?;
         let slot = self
             .background
@@ -135,10 +129,7 @@ impl<F: Fabric> Driver<F> {
                 self.background.len() - 1
             });
         self.background[slot] = Some(Box::new(task));
-        Ok(Pending {
-            slot,
-            output: PhantomData,
-        })
+        Ok(Pending::new(slot))
     }
 
     /// Whether a started protocol is done; advances all that are in the background.
@@ -174,7 +165,7 @@ impl<F: Fabric> Driver<F> {
             }
             // The gate never opens; a short wait on it advances the background, sleeping on what
             // the background tasks watch.
-            match self.wait_turns(&mut gate, until, Some(pending.slot)) {
+            match self.wait_turns(&mut gate, until, Some(pending.slot())) {
                 Ok(_) => {}
                 Err(WaitError::Timeout { .. }) if self.task(&pending).is_done() => {}
                 Err(WaitError::Timeout { .. }) => {
@@ -185,7 +176,7 @@ impl<F: Fabric> Driver<F> {
                 Err(error) => return Err((error, pending)),
             }
         }
-        let task = self.background[pending.slot]
+        let task = self.background[pending.slot()]
             .take()
             .expect("a pending slot is occupied");
         let output = task
@@ -325,179 +316,8 @@ impl<F: Fabric> Driver<F> {
     }
 
     fn task<T>(&self, pending: &Pending<T>) -> &dyn Background<F> {
-        self.background[pending.slot]
+        self.background[pending.slot()]
             .as_deref()
             .expect("a pending slot is occupied")
-    }
-}
-
-/// A protocol and where it stands.
-#[derive(Debug)]
-pub struct Running<P> {
-    protocol: P,
-    state: State,
-}
-
-/// What the protocol's last step waits for.
-#[derive(Clone, Copy, Debug)]
-enum State {
-    Next(Outcome),
-    Posting(Op),
-    Counter(Watch),
-    Ticket(crate::Ticket),
-    Any,
-    Done,
-}
-
-impl<P: Protocol> Running<P> {
-    /// A protocol that has not begun.
-    pub const fn new(protocol: P) -> Self {
-        Self {
-            protocol,
-            state: State::Next(Outcome::Start),
-        }
-    }
-
-    /// The protocol, to look at it between steps.
-    pub const fn protocol(&self) -> &P {
-        &self.protocol
-    }
-
-    /// Takes steps until the protocol is done (`Some`) or has to wait (`None`).
-    ///
-    /// # Errors
-    /// [`Lost`] if a rank is gone.
-    ///
-    /// # Panics
-    /// If it is done already.
-    #[inline]
-    pub fn advance<F: Fabric>(&mut self, fabric: &mut F) -> Result<Option<P::Output>, Lost> {
-        loop {
-            let outcome = match self.state {
-                State::Next(outcome) => outcome,
-                State::Counter(watch) => match fabric.load(watch.home, watch.counter) {
-                    value if value >= watch.at_least => Outcome::Ready(value),
-                    _ => return Ok(None),
-                },
-                State::Ticket(ticket) => match fabric.finished(ticket) {
-                    Some(value) => Outcome::Ready(value),
-                    None => return Ok(None),
-                },
-                State::Posting(op) => match fabric.post(op) {
-                    Ok(posted) => Outcome::Posted(posted),
-                    Err(PostError::Full) => return Ok(None),
-                    Err(PostError::Lost(lost)) => return Err(lost),
-                },
-                State::Any => Outcome::Woken,
-                State::Done => panic!("a finished protocol was advanced"),
-            };
-            match self.protocol.step(fabric, outcome) {
-                Step::Post(op) => self.state = State::Posting(op),
-                Step::Await(Await::Counter(watch)) => self.state = State::Counter(watch),
-                Step::Await(Await::Ticket(ticket)) => self.state = State::Ticket(ticket),
-                Step::Await(Await::Any) => {
-                    self.state = State::Any;
-                    return Ok(None);
-                }
-                Step::Done(output) => {
-                    self.state = State::Done;
-                    return Ok(Some(output));
-                }
-            }
-        }
-    }
-
-    /// Lists what would let the protocol go on; `false` if it needs progress rather than sleep.
-    pub fn watch(&self, sink: &mut dyn FnMut(Watch)) -> bool {
-        match self.state {
-            State::Counter(watch) => sink(watch),
-            State::Any => self.protocol.watch(sink),
-            State::Done => {}
-            State::Next(_) | State::Posting(_) | State::Ticket(_) => return false,
-        }
-        true
-    }
-
-    /// What the protocol waits for, for a message.
-    pub fn waiting_for<F: Fabric>(&self, fabric: &F) -> WaitingFor {
-        match self.state {
-            State::Counter(Watch {
-                home,
-                counter,
-                at_least,
-            }) => {
-                let value = fabric.load(home, counter);
-                WaitingFor::Counter {
-                    home,
-                    counter,
-                    at_least,
-                    value,
-                }
-            }
-            State::Ticket(ticket) => WaitingFor::Ticket(ticket),
-            State::Posting(_) => WaitingFor::Room,
-            State::Next(_) | State::Any | State::Done => WaitingFor::Several,
-        }
-    }
-}
-
-/// A started protocol whose result has not been collected.
-#[must_use = "a started protocol is collected with Driver::wait"]
-#[derive(Debug)]
-pub struct Pending<T> {
-    slot: usize,
-    output: PhantomData<fn() -> T>,
-}
-
-/// A protocol in the background, its type forgotten.
-trait Background<F>: Send {
-    fn advance(&mut self, fabric: &mut F) -> Result<(), Lost>;
-    fn is_done(&self) -> bool;
-    fn watch(&self, sink: &mut dyn FnMut(Watch)) -> bool;
-    fn waiting_for(&self, fabric: &F) -> WaitingFor;
-    fn into_output(self: Box<Self>) -> Box<dyn Any>;
-}
-
-struct Task<P: Protocol> {
-    running: Running<P>,
-    output: Option<P::Output>,
-}
-
-impl<F: Fabric, P: Protocol + Send> Background<F> for Task<P>
-where
-    P::Output: Send + 'static,
-{
-    fn advance(&mut self, fabric: &mut F) -> Result<(), Lost> {
-        if self.output.is_none() {
-            self.output = self.running.advance(fabric)?;
-        }
-        Ok(())
-    }
-
-    fn is_done(&self) -> bool {
-        self.output.is_some()
-    }
-
-    fn watch(&self, sink: &mut dyn FnMut(Watch)) -> bool {
-        self.running.watch(sink)
-    }
-
-    fn waiting_for(&self, fabric: &F) -> WaitingFor {
-        self.running.waiting_for(fabric)
-    }
-
-    fn into_output(self: Box<Self>) -> Box<dyn Any> {
-        Box::new(self.output.expect("only a finished task is collected"))
-    }
-}
-
-/// Never done: stands in the foreground while only the background matters.
-struct Gate;
-
-impl Protocol for Gate {
-    type Output = std::convert::Infallible;
-
-    fn step<M: crate::Memory>(&mut self, _: &M, _: Outcome) -> Step<Self::Output> {
-        Step::Await(Await::Any)
     }
 }

@@ -72,8 +72,8 @@ pub trait Fabric: Memory {
     /// Starts an operation.
     ///
     /// # Errors
-    /// [`PostError::Full`] if there is no room now (nothing happened), [`PostError::Lost`] if a rank
-    /// is gone.
+    /// [`PostError::Full`] if there is no room now (nothing happened), [`PostError::Lost`] if a
+    /// rank is gone.
     ///
     /// # Panics
     /// If a place or counter does not exist: that is a bug of the protocol.

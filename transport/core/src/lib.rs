@@ -11,28 +11,32 @@
 //!      └────Outcome──────┘  └─progress──┘
 //! ```
 //!
-//! What a fabric promises is written down in `docs/fabric-contract.md`; `transport_sim::conformance`
-//! tests every sentence of it on every fabric.
+//! What a fabric promises is written down in `docs/fabric-contract.md`, together with what tests
+//! it; most of it `transport_sim::conformance` does, on every fabric.
 #![forbid(unsafe_code)]
 
 mod arena;
+mod background;
 mod driver;
 mod error;
 mod fabric;
 mod group;
 mod op;
 mod protocol;
+mod running;
 mod topology;
 mod units;
 mod wait;
 
 pub use arena::{Arena, ArenaFull};
-pub use driver::{Driver, Pending, Running};
+pub use background::Pending;
+pub use driver::Driver;
 pub use error::{Lost, PostError, WaitError, WaitingFor};
 pub use fabric::{Atomics, Capabilities, Fabric, Memory, Pause};
 pub use group::Group;
 pub use op::{Op, Place, Posted, Signal, Ticket};
 pub use protocol::{Await, Outcome, Protocol, Step, Watch};
+pub use running::Running;
 pub use topology::Topology;
 pub use units::{Counter, Deadline, Nanos, Offset, Rank, WORD_BYTES};
 pub use wait::{WaitPolicy, Waiter};

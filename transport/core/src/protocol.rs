@@ -4,10 +4,10 @@ use crate::{Counter, Memory, Op, Posted, Rank, Ticket};
 
 /// A distributed algorithm as a state machine without I/O, clock or threads.
 ///
-/// The driver calls [`step`](Self::step) first with [`Outcome::Start`], then with what became of the
-/// last step, until the answer is [`Step::Done`]; it is not called again after that. Between calls
-/// the protocol owns its state alone, so it can be kept, moved to another thread, or resumed after
-/// a wait expired.
+/// The driver calls [`step`](Self::step) first with [`Outcome::Start`], then with what became of
+/// the last step, until the answer is [`Step::Done`]; it is not called again after that. Between
+/// calls the protocol owns its state alone, so it can be kept, moved to another thread, or resumed
+/// after a wait expired.
 pub trait Protocol {
     /// What the algorithm yields.
     type Output;

@@ -1,10 +1,10 @@
-//! How to pass the time of a wait: spin while that succeeds, then yield while yields are quick, then
-//! block.
+//! How to pass the time of a wait: spin while that succeeds, then yield while yields are quick,
+//! then block.
 //!
 //! No fixed choice wins (`docs/benchmarks.md`): spinning steals the processor of the rank that is
 //! waited for when ranks outnumber processors, a yield hands the processor to a stranger when the
-//! machine is shared, and blocking costs a wake-up when it is not. So the waiter learns from its own
-//! last waits. It has no clock and makes no system call: the driver tells it the time.
+//! machine is shared, and blocking costs a wake-up when it is not. So the waiter learns from its
+//! own last waits. It has no clock and makes no system call: the driver tells it the time.
 
 use crate::Nanos;
 
