@@ -155,8 +155,9 @@ mod tests {
     fn a_plan_shows_ranks_connections_and_warnings() {
         let job = Job::parse(
             "two.music",
-            "stoptime=1.5\n[A]\nnp=2\nbinary=./gen\nargs=-t 0.01 'x y'\nwd=/data\n[receiver]\n\
-             np=1\nbinary=log\nstray\nA.out -> receiver.in [10, collective] latency=0.002 maxbuffered=3\n\
+            "stoptime=1.5\n[A]\nnp=2\nbinary=./gen\nargs=-t 0.01 'x y'\nwd=/data\n\
+             [receiver]\nnp=1\nbinary=log\nstray\n\
+             A.out -> receiver.in [10, collective] latency=0.002 maxbuffered=3\n\
              receiver.o -> A.i\n",
         )
         .unwrap();
@@ -170,7 +171,8 @@ mod tests {
              \nconnections\n  \
              A.out -> receiver.in  width 10, collective, 2 to 1, latency 0.002 s, maxbuffered 3\n  \
              receiver.o -> A.i     width as mapped, point-to-point, 1 to 2, latency as asked\n  \
-             ticks are not known before the programs run, and with them the loops that are too short\n\
+             ticks are not known before the programs run, and with them the loops that are too \
+             short\n\
              two.music:10:1: warning: nothing is meant by \"stray\" here: write key=value, \
              [application] or app.port -> app.port; start comments with #\n"
         );

@@ -137,7 +137,8 @@ pub enum TimeError {
     },
     /// A tick must last at least half a unit.
     #[error(
-        "a tick of {seconds} s is not positive when counted in units of {timebase:e} s (the timebase)"
+        "a tick of {seconds} s is not positive when counted in units of {timebase:e} s \
+         (the timebase)"
     )]
     Interval {
         /// What was given.

@@ -95,9 +95,15 @@ proptest! {
     }
 
     #[test]
-    fn any_change_of_a_good_file_has_an_answer(at in 0_usize..400, with in piece(), cut in 0_usize..9) {
-        let good = "stoptime=1.5\nnp=1\n/* c\n * d\n */\n[A]\n  binary=\"./a\" # x\n  args=-x 'y z' \\# \n\
-                    [B]\n  np=2\n  binary=b\n  A.o -> B.i [10, collective, tree] latency=1 A.p->B.j\n\
+    fn any_change_of_a_good_file_has_an_answer(
+        at in 0_usize..400,
+        with in piece(),
+        cut in 0_usize..9,
+    ) {
+        let good = "stoptime=1.5\nnp=1\n/* c\n * d\n */\n\
+                    [A]\n  binary=\"./a\" # x\n  args=-x 'y z' \\# \n\
+                    [B]\n  np=2\n  binary=b\n\x20 \
+                    A.o -> B.i [10, collective, tree] latency=1 A.p->B.j\n\
                     B.k<-A.q[3]\n  angular.z=2\n% end\n";
         let start = at.min(good.len());
         let end = (start + cut).min(good.len());

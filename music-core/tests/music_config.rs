@@ -27,10 +27,30 @@ np=1
 "#;
 
 const CAPTURED: [&str; 4] = [
-    r"zed:0:4:zed:1:A:2:B:1:C:1:2:i:1:-1:1:zed:i:4:3:1:1:0:vm:0:3:1:B:v:0:2:1:0:1:args=-x Qa bQ c d:binary=./dump.sh:z=1:np=1:shared=it's\: mine:stoptime=1.5:timebase=1e-6",
-    r"A:1:4:zed:1:A:2:B:1:C:1:2:aux:0:-1:1:B:v2:3:2:1:1:0:spk:0:10:2:B:in:1:2:1:1:0:C:in:2:3:1:0:1:b=c=back\\slash \:colon:binary=./dump.sh:np=2:shared=it's\: mine:stoptime=1.5:timebase=1e-6",
-    r"B:2:4:zed:1:A:2:B:1:C:1:3:in:1:10:1:B:in:1:1:2:1:0:v:1:3:1:B:v:0:0:1:0:1:v2:1:-1:1:B:v2:3:1:2:1:0:binary=./dump.sh:np=1:shared=it's\: mine:stoptime=1.5:timebase=1e-6",
-    r"C:3:4:zed:1:A:2:B:1:C:1:2:in:1:10:1:C:in:2:1:2:0:1:o:0:-1:1:zed:i:4:0:1:1:0:binary=./dump.sh:np=1:shared=it's\: mine:stoptime=1.5:timebase=1e-6",
+    concat!(
+        r"zed:0:4:zed:1:A:2:B:1:C:1:",
+        r"2:i:1:-1:1:zed:i:4:3:1:1:0:vm:0:3:1:B:v:0:2:1:0:1:",
+        r"args=-x Qa bQ c d:binary=./dump.sh:z=1:",
+        r"np=1:shared=it's\: mine:stoptime=1.5:timebase=1e-6",
+    ),
+    concat!(
+        r"A:1:4:zed:1:A:2:B:1:C:1:",
+        r"2:aux:0:-1:1:B:v2:3:2:1:1:0:spk:0:10:2:B:in:1:2:1:1:0:C:in:2:3:1:0:1:",
+        r"b=c=back\\slash \:colon:binary=./dump.sh:np=2:",
+        r"shared=it's\: mine:stoptime=1.5:timebase=1e-6",
+    ),
+    concat!(
+        r"B:2:4:zed:1:A:2:B:1:C:1:",
+        r"3:in:1:10:1:B:in:1:1:2:1:0:v:1:3:1:B:v:0:0:1:0:1:v2:1:-1:1:B:v2:3:1:2:1:0:",
+        r"binary=./dump.sh:",
+        r"np=1:shared=it's\: mine:stoptime=1.5:timebase=1e-6",
+    ),
+    concat!(
+        r"C:3:4:zed:1:A:2:B:1:C:1:",
+        r"2:in:1:10:1:C:in:2:1:2:0:1:o:0:-1:1:zed:i:4:0:1:1:0:",
+        r"binary=./dump.sh:",
+        r"np=1:shared=it's\: mine:stoptime=1.5:timebase=1e-6",
+    ),
 ];
 
 #[test]

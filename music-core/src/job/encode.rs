@@ -2,9 +2,9 @@
 //!
 //! Fields are separated by `:`, which is escaped with a backslash within one, as is the backslash:
 //! application, its number; the count of applications, each with name and ranks; the count of the
-//! application's ports, each by name with direction (0 out, 1 in), width (-1 none), the count of its
-//! connections, each with receiving application and port, the port's number, number and ranks of
-//! the other application, communication and processing; then all settings, the section's own
+//! application's ports, each by name with direction (0 out, 1 in), width (-1 none), the count of
+//! its connections, each with receiving application and port, the port's number, number and ranks
+//! of the other application, communication and processing; then all settings, the section's own
 //! before those it inherits.
 
 use std::collections::{BTreeMap, HashMap};

@@ -245,8 +245,8 @@ impl Checks<'_, '_> {
         if let Err(quote) = &words {
             let location = self.variables.location("args").unwrap_or(self.location);
             let message = format!("the args hold a {quote} that is never closed");
-            let advice = "close it, or write \\\\ before a quote that is meant as it is; a # ends the \
-                          value unless it is written \\#";
+            let advice = "close it, or write \\\\ before a quote that is meant as it is; a # ends \
+                          the value unless it is written \\#";
             self.findings.error(location, &message, advice);
         }
         words.ok()

@@ -9,8 +9,8 @@
 //! `T + h_r - lag + p - h_s`. Around a loop the `h_r - h_s` cancel, so nobody waits for himself if
 //! the lags add up to at least the periods. Three things follow:
 //! - The acceptable latencies of a loop must add up to at least its ticks, else it is an error.
-//!   (This is the reference's rule, kept so that a file means the same everywhere. It is sufficient;
-//!   a loop that misses it by less than one tick per connection might run.)
+//!   (This is the reference's rule, kept so that a file means the same everywhere. It is
+//!   sufficient; a loop that misses it by less than one tick per connection might run.)
 //! - Periods grow beyond one tick only by the mean of what the tightest loop has to spare, for all
 //!   connections among applications that are in loops with each other.
 //! - Where taking everything that was sent by now would close a circle of waiting, lags grow from
