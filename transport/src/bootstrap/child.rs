@@ -72,9 +72,9 @@ fn tell_guard(socket: RawFd, group: Pid) {
     let _ = rustix::net::send(socket, &number, rustix::net::SendFlags::NOSIGNAL);
 }
 
-/// Starts a process that waits until every holder of the other end of its socket has closed it, and
-/// then kills the process group whose number it was last sent (4 bytes, native order). So a launcher that
-/// is killed leaves nothing running, grandchildren included.
+/// Starts a process that waits until every holder of the other end of its socket has closed it,
+/// and then kills the process group whose number it was last sent (4 bytes, native order). So a
+/// launcher that is killed leaves nothing running, grandchildren included.
 pub(crate) fn spawn_guard(socket: &OwnedFd) -> io::Result<Child> {
     let socket = socket.as_raw_fd();
     // The name is never executed: the hook does not return.

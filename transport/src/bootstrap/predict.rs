@@ -5,7 +5,8 @@
 //! `SLURM_PROCID`). So the variables are read in families from the innermost kind of launcher to
 //! the outermost, and the first family that knows a rank decides:
 //!
-//! 1. MPI launchers: `OMPI_COMM_WORLD_RANK`, `PMI_RANK` (or `PMI_ID` beside `PMI_PORT`), `PMIX_RANK`
+//! 1. MPI launchers: `OMPI_COMM_WORLD_RANK`, `PMI_RANK` (or `PMI_ID` beside `PMI_PORT`),
+//!    `PMIX_RANK`
 //! 2. Flux: `FLUX_TASK_RANK`
 //! 3. Cray: `PALS_RANKID`, `ALPS_APP_PE`
 //! 4. Slurm: `SLURM_PROCID`, within a step only (a batch script has a `SLURM_PROCID` of 0 and is no
@@ -206,7 +207,8 @@ pub(crate) fn check_within(
         variable: rank_name.to_owned(),
         value: rank.to_string(),
         problem: format!(
-            "is no rank of a job of {size} ({size_name}); unset the one that is left from another job"
+            "is no rank of a job of {size} ({size_name}); unset the one that is left from another \
+             job"
         ),
     })
 }

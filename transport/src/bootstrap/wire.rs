@@ -2,8 +2,8 @@
 //!
 //! A line is split at blanks and each word at its first `=`. The servers differ in the order of
 //! their words (MPICH's says `msg=` before `value=`, Slurm's says `rc=` first and no `msg=`), so
-//! nothing is taken to be the rest of a line. Only after a word that carries free text may bare words
-//! follow: they belong to it.
+//! nothing is taken to be the rest of a line. Only after a word that carries free text may bare
+//! words follow: they belong to it.
 
 /// Longest key that every server takes.
 pub(crate) const KEY_MAX: usize = 64;

@@ -64,7 +64,8 @@ pub enum LaunchError {
     },
     /// Killed processes that did not end.
     #[error(
-        "processes {pids:?} were killed but do not end; the system holds them (see `ps -o pid,stat,wchan`)"
+        "processes {pids:?} were killed but do not end; the system holds them \
+         (see `ps -o pid,stat,wchan`)"
     )]
     Stuck {
         /// Their numbers.

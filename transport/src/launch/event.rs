@@ -23,8 +23,8 @@ pub enum Event {
         stream: Stream,
         /// The bytes without the newline; of a program's choice, perhaps not UTF-8.
         text: Vec<u8>,
-        /// Whether a newline followed. If not, the line was cut because it is very long, and goes on in
-        /// the next event of this stream, or the stream ended.
+        /// Whether a newline followed. If not, the line was cut because it is very long, and goes
+        /// on in the next event of this stream, or the stream ended.
         ended: bool,
     },
     /// A process wrote a line to its report channel.
@@ -34,7 +34,8 @@ pub enum Event {
         /// The line, a JSON object by agreement, but nothing here has looked at it.
         line: String,
     },
-    /// What a process wrote to its report channel is no line of text, or far too long; it is dropped.
+    /// What a process wrote to its report channel is no line of text, or far too long; it is
+    /// dropped.
     BadReport {
         /// Its index in the job.
         process: usize,

@@ -2,8 +2,8 @@
 //!
 //! When a process dies, others notice and end with complaints of their own, within microseconds.
 //! So of several failures that are known at once, one by a signal is the likelier cause; and if a
-//! process has broken a fence by leaving, it is to blame for whatever the others do then, and gets a
-//! moment to tell by its end how it left.
+//! process has broken a fence by leaving, it is to blame for whatever the others do then, and gets
+//! a moment to tell by its end how it left.
 
 use std::time::{Duration, Instant};
 

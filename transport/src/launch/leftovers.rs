@@ -15,8 +15,8 @@ use rustix::process::{
 
 use crate::bootstrap::timespec;
 
-/// Kills every process whose environment holds `mark`, until there is none; the numbers of those that
-/// do not end by the deadline.
+/// Kills every process whose environment holds `mark`, until there is none; the numbers of those
+/// that do not end by the deadline.
 pub(super) fn kill_marked(mark: &str, deadline: Instant) -> Vec<i32> {
     loop {
         let found = marked(mark);

@@ -57,8 +57,8 @@ impl Process {
         })
     }
 
-    /// Reads what is left in the pipes of a process that has ended, unfinished lines included. Bounded,
-    /// for its children may go on writing.
+    /// Reads what is left in the pipes of a process that has ended, unfinished lines included.
+    /// Bounded, for its children may go on writing.
     pub(super) fn drain(&mut self, process: usize, events: &mut VecDeque<Event>) {
         const READS_MAX: usize = 128;
         for stream in 0..2 {

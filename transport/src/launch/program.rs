@@ -11,8 +11,8 @@ use rustix::fs::{Access, access};
 use super::error::{LaunchError, advice};
 
 /// Finds the file that a process executes. A name with a `/` is a path from `directory` (or the
-/// current one). A bare name is looked for in `beside`, where the launcher's own tools are, and then in
-/// `path`, the value of `PATH`.
+/// current one). A bare name is looked for in `beside`, where the launcher's own tools are, and
+/// then in `path`, the value of `PATH`.
 ///
 /// # Errors
 /// [`LaunchError::NotFound`] and [`LaunchError::NotExecutable`], which name `label`.

@@ -214,8 +214,8 @@ fn check_directory(spec: &ProcessSpec) -> Result<(), LaunchError> {
     })
 }
 
-/// Raises the soft limit of open files to `needed`, if the hard one allows. The limit as it was, for
-/// the children: programs that use `select` rely on it.
+/// Raises the soft limit of open files to `needed`, if the hard one allows. The limit as it was,
+/// for the children: programs that use `select` rely on it.
 fn make_room_for_descriptors(needed: u64) -> Rlimit {
     let own = getrlimit(Resource::Nofile);
     let wanted = own.maximum.map_or(needed, |most| needed.min(most));

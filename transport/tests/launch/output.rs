@@ -12,8 +12,11 @@ fn lines_come_with_their_process_and_stream_and_before_its_end() {
     assert_eq!(lines(&events, 0, Stream::Stderr), ["b"]);
     assert_eq!(lines(&events, 1, Stream::Stdout), ["c", "unfinished"]);
     for process in 0..2 {
-        let of = |event: &&Event| matches!(event, Event::Line { process: p, .. } | Event::Exited { process: p, .. } if *p == process);
-        let last = events.iter().rfind(of).unwrap();
+        let is_own = |event: &&Event| match event {
+            Event::Line { process: of, .. } | Event::Exited { process: of, .. } => *of == process,
+            _ => false,
+        };
+        let last = events.iter().rfind(is_own).unwrap();
         let status = Status::Code(0);
         assert_eq!(*last, Event::Exited { process, status });
     }
