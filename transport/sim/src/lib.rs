@@ -1,14 +1,15 @@
 //! A deterministic fabric in virtual time, for tests of everything above the fabric.
 //!
-//! A [`Sim`] has ranks on nodes, a [`Network`] that says what operations cost, an [`Adversary`] that
-//! uses every freedom that `docs/fabric-contract.md` leaves to a fabric, and a seed. It runs
+//! A [`Sim`] has ranks on nodes, a [`Network`] that says what operations cost, an [`Adversary`]
+//! that uses every freedom that `docs/fabric-contract.md` leaves to a fabric, and a seed. It runs
 //!
 //! - *protocols* ([`Sim::run`], [`Sim::rounds`]): state machines in one thread, thousands of ranks;
 //! - *blocking code* ([`Sim::threads`]): a thread per rank, of which one runs at a time.
 //!
 //! What happens is a function of the seed: the same seed gives the same trace. Oracles watch that
 //! counters only grow, that the rules for changing them are kept ([`Violation`]), that somebody can
-//! go on ([`Failure::Deadlock`]) and, on request, that a run was a barrier ([`Run::check_barrier`]).
+//! go on ([`Failure::Deadlock`]) and, on request, that a run was a barrier
+//! ([`Run::check_barrier`]).
 //!
 //! ```
 //! use transport_core::{Await, Counter, Memory, Op, Outcome, Protocol, Rank, Signal, Step};

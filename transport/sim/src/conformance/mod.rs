@@ -1,4 +1,4 @@
-//! The tests that every fabric passes: one case per promise of `docs/fabric-contract.md`.
+//! The tests that every fabric passes, of the promises of `docs/fabric-contract.md`.
 //!
 //! Every rank of a job makes the same calls in the same order, in threads of a simulation or in
 //! processes of its own:
@@ -12,10 +12,11 @@
 //! assert_eq!(verdicts.unwrap(), [const { Ok(()) }; 3]);
 //! ```
 //!
-//! A case needs no more than sets of network counters to keep the ranks in step. It takes
-//! what it needs from the arenas, at the same places on all ranks, and gives it back; so the arenas
-//! must be alike on all ranks, and nobody else may have used the counters that it gets. Promises that need the death of a rank (section 7) or the
-//! end of a job are left to each fabric's own tests.
+//! A case needs no more than sets of network counters to keep the ranks in step. It takes what it
+//! needs from the arenas, at the same places on all ranks, and gives it back; so the arenas must be
+//! alike on all ranks, and nobody else may have used the counters that it gets. Promises that need
+//! the death of a rank or the end of a job (section 7) are left to each fabric's own tests, and
+//! those that bind protocols (4.5, 8.2) to theirs; 2.3 binds by type.
 
 mod counters;
 mod memory;

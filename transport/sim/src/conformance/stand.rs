@@ -119,8 +119,9 @@ impl<'a, F: Fabric> Stand<'a, F> {
         Ok(agreed % VALUES)
     }
 
-    /// Tells the others that they need not wait for this rank: it takes part in their next agreement
-    /// with a failure. They may be in the middle of anything, so nothing here has to succeed.
+    /// Tells the others that they need not wait for this rank: it takes part in their next
+    /// agreement with a failure. They may be in the middle of anything, so nothing here has to
+    /// succeed.
     pub(super) fn give_up(&mut self) {
         if self.told {
             return;

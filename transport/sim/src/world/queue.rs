@@ -33,8 +33,8 @@ pub(super) enum Event {
 }
 
 impl Event {
-    /// Whether this is the doing of a rank: an expired wait is mere passing of time, and a death that
-    /// was planned from the start keeps nobody busy before.
+    /// Whether this is the doing of a rank: an expired wait is mere passing of time, and a death
+    /// that was planned from the start keeps nobody busy before.
     pub(super) fn is_active(self) -> bool {
         !matches!(self, Self::TimeUp(..) | Self::Lose(_))
     }
