@@ -3,7 +3,7 @@
 //! | module | program |
 //! |---|---|
 //! | [`command`] | `music` |
-//! | [`tools`] | `eventgenerator`, `eventsource`, `eventsink`, `eventlogger`, `eventcounter`, `eventselect`, `eventdelay`, `population` |
+//! | [`tools`] | the event tools, such as `eventgenerator` and `eventsink`, and `population` |
 //! | [`check`] | `spikecheck` |
 //!
 //! [`model`] computes what the tools send, [`spikes`] reads and writes spike files, [`plot`] draws

@@ -1,8 +1,8 @@
 //! What the tools compute without any communication, so that the checker can compute it again:
 //! who fires when, who listens to whom, and which units belong to which rank.
 //!
-//! Everything is a function of a seed and of a unit's number, never of the number of ranks: the same
-//! events exist however an application is divided.
+//! Everything is a function of a seed and of a unit's number, never of the number of ranks: the
+//! same events exist however an application is divided.
 
 mod draw;
 mod partition;

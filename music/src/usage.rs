@@ -39,7 +39,7 @@ pub fn parse_from<T: Parser>(
     })
 }
 
-/// Says one line on standard error, in one piece, so that the lines of several processes do not mix.
+/// Says one line on standard error, in one piece, so that lines of several processes do not mix.
 pub fn complain(program: &str, what: &dyn std::fmt::Display) {
     let line = format!("{program}: {what}\n");
     // Nobody is left to tell if standard error is closed.

@@ -1,109 +1,35 @@
 //! The options of all tools, with the reference's names, letters and defaults.
 
+// The help says PREFIX<rank>SUFFIX, as the reference's does.
+#![allow(rustdoc::invalid_html_tags)]
+
+mod shared;
+
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Parser, ValueEnum};
+use clap::Parser;
 
 use crate::model::{Draw, Layout, Partition, Poisson};
 use crate::usage;
 
-/// Tick interval, in every tool.
-#[derive(Args, Clone, Copy, PartialEq, Debug)]
-pub struct Tick {
-    /// Tick interval in seconds
-    #[arg(short = 't', long = "timestep", value_name = "SECONDS", default_value_t = 0.01,
-          value_parser = positive)]
-    pub timestep: f64,
-}
-
-/// How many ticks may travel together.
-#[derive(Args, Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Buffering {
-    /// Ticks that may be sent together; without it every tick is sent at once
-    #[arg(short = 'b', long = "maxbuffered", value_name = "TICKS",
-          value_parser = clap::value_parser!(u64).range(1..))]
-    pub max_buffered: Option<u64>,
-}
-
-/// Which units a rank has and how they are numbered.
-#[derive(Args, Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Mapping {
-    /// How units are dealt out to ranks
-    #[arg(
-        short = 'm',
-        long = "imaptype",
-        value_name = "MAP",
-        default_value = "linear"
-    )]
-    pub layout: Layout,
-
-    /// Whether the program speaks of global or of local indices
-    #[arg(
-        short = 'i',
-        long = "indextype",
-        value_name = "INDEX",
-        default_value = "global"
-    )]
-    pub index: IndexType,
-}
-
-impl Mapping {
-    /// The units of one rank.
-    pub fn partition(self, units: u32, ranks: u32, rank: u32) -> Partition {
-        Partition {
-            units,
-            ranks,
-            rank,
-            layout: self.layout,
-        }
-    }
-}
-
-/// How a program numbers its units.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum IndexType {
-    /// By their id in the whole population.
-    Global,
-    /// From 0 on every rank.
-    Local,
-}
-
-/// What a receiving tool accepts and records.
-#[derive(Args, Clone, PartialEq, Debug)]
-pub struct Receiving {
-    /// Acceptable latency in seconds
-    #[arg(short = 'l', long = "acclatency", value_name = "SECONDS", default_value_t = 0.0,
-          value_parser = not_negative)]
-    pub latency: f64,
-
-    /// Record every delivery in PREFIX<rank>.log, for spikecheck
-    #[arg(long = "log", value_name = "PREFIX")]
-    pub log: Option<PathBuf>,
-}
-
-/// Slows ranks down on purpose, to show that spikes stay in time.
-#[derive(Args, Clone, PartialEq, Eq, Debug)]
-pub struct Slow {
-    /// Make a rank sleep in every tick (may be given several times)
-    #[arg(long = "skew", value_name = "RANK:MS", value_parser = skew)]
-    pub skews: Vec<(u32, u64)>,
-}
+pub use shared::{Buffering, IndexType, Mapping, RankFiles, Receiving, Slow, Tick};
+use shared::{MAX_UNITS, not_negative};
 
 /// Sends Poisson spike trains
 #[derive(Parser, Clone, PartialEq, Debug)]
 #[command(name = "eventgenerator", infer_long_args = true, version)]
 pub struct Generator {
+    /// Tick interval.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub tick: Tick,
+    /// Ticks that travel together.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub buffering: Buffering,
+    /// Units of each rank.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub mapping: Mapping,
+    /// Ranks to slow down.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub slow: Slow,
 
     /// Mean rate of each unit in Hz
@@ -138,14 +64,14 @@ impl Generator {
 #[derive(Parser, Clone, PartialEq, Debug)]
 #[command(name = "eventsource", infer_long_args = true, version)]
 pub struct Source {
+    /// Tick interval.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub tick: Tick,
+    /// Ticks that travel together.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub buffering: Buffering,
+    /// Units of each rank.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub mapping: Mapping,
 
     /// Name of the output port
@@ -156,8 +82,8 @@ pub struct Source {
     #[arg(value_name = "N_UNITS", value_parser = clap::value_parser!(u32).range(..=MAX_UNITS))]
     pub units: u32,
 
+    /// One file per rank.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub files: RankFiles,
 }
 
@@ -165,17 +91,17 @@ pub struct Source {
 #[derive(Parser, Clone, PartialEq, Debug)]
 #[command(name = "eventsink", infer_long_args = true, version)]
 pub struct Sink {
+    /// Tick interval.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub tick: Tick,
+    /// Ticks that travel together.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub buffering: Buffering,
+    /// Units of each rank.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub mapping: Mapping,
+    /// Latency and log.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub receiving: Receiving,
 
     /// Name of the input port
@@ -190,8 +116,8 @@ pub struct Sink {
     #[arg(value_name = "N_UNITS", value_parser = clap::value_parser!(u32).range(..=MAX_UNITS))]
     pub units: u32,
 
+    /// One file per rank.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub files: RankFiles,
 }
 
@@ -199,17 +125,17 @@ pub struct Sink {
 #[derive(Parser, Clone, PartialEq, Debug)]
 #[command(name = "eventlogger", infer_long_args = true, version)]
 pub struct Logger {
+    /// Tick interval.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub tick: Tick,
+    /// Ticks that travel together.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub buffering: Buffering,
+    /// Units of each rank.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub mapping: Mapping,
+    /// Latency and log.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub receiving: Receiving,
 
     /// Map all units on every rank
@@ -233,14 +159,14 @@ pub struct Logger {
 #[derive(Parser, Clone, PartialEq, Debug)]
 #[command(name = "eventcounter", infer_long_args = true, version)]
 pub struct Counter {
+    /// Tick interval.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub tick: Tick,
+    /// Ticks that travel together.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub buffering: Buffering,
+    /// Latency and log.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub receiving: Receiving,
 
     /// How units are dealt out to ranks
@@ -260,8 +186,8 @@ pub struct Counter {
     #[arg(value_name = "N_UNITS", value_parser = clap::value_parser!(u32).range(..=MAX_UNITS))]
     pub units: u32,
 
+    /// One file per rank.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub files: RankFiles,
 }
 
@@ -281,11 +207,11 @@ impl Counter {
 #[derive(Parser, Clone, PartialEq, Debug)]
 #[command(name = "eventselect", infer_long_args = true, version)]
 pub struct Select {
+    /// Tick interval.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub tick: Tick,
+    /// Ticks that travel together.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub buffering: Buffering,
 
     /// Name of the input port
@@ -309,14 +235,14 @@ pub struct Select {
 #[derive(Parser, Clone, PartialEq, Debug)]
 #[command(name = "eventdelay", infer_long_args = true, version)]
 pub struct Delay {
+    /// Tick interval.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub tick: Tick,
+    /// Ticks that travel together.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub buffering: Buffering,
+    /// Latency and log.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub receiving: Receiving,
 
     /// How much later each event is, in seconds; at least the acceptable latency
@@ -353,17 +279,17 @@ impl Delay {
 #[derive(Parser, Clone, PartialEq, Debug)]
 #[command(name = "population", infer_long_args = true, version)]
 pub struct Population {
+    /// Tick interval.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub tick: Tick,
+    /// Ticks that travel together.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub buffering: Buffering,
+    /// Latency and log.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub receiving: Receiving,
+    /// Ranks to slow down.
     #[command(flatten)]
-    #[allow(missing_docs)]
     pub slow: Slow,
 
     /// Mean rate at which each neuron fires, in Hz, if the output port is connected
@@ -380,7 +306,8 @@ pub struct Population {
     pub inputs: u32,
 
     /// Neurons to draw these from; without it the width of the connection
-    #[arg(long = "from", value_name = "N", value_parser = clap::value_parser!(u32).range(..=MAX_UNITS))]
+    #[arg(long = "from", value_name = "N",
+          value_parser = clap::value_parser!(u32).range(..=MAX_UNITS))]
     pub from: Option<u32>,
 
     /// Hand each spike on to the neurons it reaches, over this many of each neuron's inputs
@@ -429,36 +356,24 @@ impl Population {
     }
 }
 
-/// One file per rank.
-#[derive(Args, Clone, PartialEq, Eq, Debug)]
-pub struct RankFiles {
-    /// Start of the file names
-    #[arg(value_name = "PREFIX")]
-    pub prefix: String,
-
-    /// End of the file names
-    #[arg(value_name = "SUFFIX", default_value = ".dat")]
-    pub suffix: String,
-}
-
-impl RankFiles {
-    /// The file of a rank.
-    pub fn of(&self, rank: u32) -> PathBuf {
-        PathBuf::from(format!("{}{rank}{}", self.prefix, self.suffix))
-    }
-}
-
 /// The options of one of the tools.
 #[derive(Clone, PartialEq, Debug)]
-#[allow(missing_docs)]
 pub enum ToolOptions {
+    /// `eventcounter`
     Counter(Counter),
+    /// `eventdelay`
     Delay(Delay),
+    /// `eventgenerator`
     Generator(Generator),
+    /// `eventlogger`
     Logger(Logger),
+    /// `population`
     Population(Population),
+    /// `eventselect`
     Select(Select),
+    /// `eventsink`
     Sink(Sink),
+    /// `eventsource`
     Source(Source),
 }
 
@@ -492,34 +407,6 @@ impl ToolOptions {
             _ => return None,
         })
     }
-}
-
-/// Most units: ids are positive numbers of 32 bits with a sign, in files and in the reference.
-const MAX_UNITS: i64 = i32::MAX as i64;
-
-fn positive(text: &str) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if value.is_finite() && value > 0.0 {
-        Ok(value)
-    } else {
-        Err("must be above 0".to_owned())
-    }
-}
-
-fn not_negative(text: &str) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if value.is_finite() && value >= 0.0 {
-        Ok(value)
-    } else {
-        Err("must be 0 or above".to_owned())
-    }
-}
-
-fn skew(text: &str) -> Result<(u32, u64), String> {
-    let parts = text.split_once(':');
-    parts
-        .and_then(|(rank, ms)| Some((rank.parse().ok()?, ms.parse().ok()?)))
-        .ok_or_else(|| "expected RANK:MILLISECONDS, such as 1:5".to_owned())
 }
 
 #[cfg(test)]

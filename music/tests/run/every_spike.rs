@@ -1,5 +1,5 @@
-//! Every spike arrives once, in time, where it is wanted: each example, at several numbers of ranks,
-//! by both algorithms, and with slow ranks. The judge is `spikecheck`.
+//! Every spike arrives once, in time, where it is wanted: each example, at several numbers of
+//! ranks, by both algorithms, and with slow ranks. The judge is `spikecheck`.
 
 use crate::playground::{Playground, collective, with_ranks};
 
