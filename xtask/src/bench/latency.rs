@@ -39,6 +39,7 @@ pub(super) fn barrier(bench: &Bench<'_>) -> Result<bool, String> {
             kind: Kind::Own(options),
         });
     }
+    subjects.retain(|subject| bench.is_wanted(&subject.name));
     let ranks = bench.ranks(if bench.options.quick {
         QUICK_RANKS
     } else {
@@ -90,8 +91,7 @@ fn subjects<'a>(bench: &'a Bench<'_>) -> Vec<Subject<'a>> {
         })
     });
     let all = own.into_iter().chain(mpis);
-    all.filter(|subject| bench.is_wanted(&subject.name))
-        .collect()
+    all.filter(|one| bench.is_wanted(&one.name)).collect()
 }
 
 fn name(subject: &str, pinned: bool) -> String {
