@@ -74,6 +74,28 @@ fn a_signal_to_the_launcher_stops_everything_in_order() {
 }
 
 #[test]
+fn a_signal_that_was_ignored_from_the_start_stays_ignored() {
+    let play = Playground::new();
+    play.edit("two-populations.music", |text| {
+        text.replace("stoptime=1.0", "stoptime=1e6")
+    });
+    let music = crate::playground::binary("music");
+    let script = format!(
+        "trap '' HUP; exec {} run two-populations.music",
+        music.display()
+    );
+    let mut shell = std::process::Command::new("/bin/sh");
+    let run = start(shell.args(["-c", &script]).current_dir(play.path("")));
+    wait_until("all processes run", || play.processes().len() == 4);
+
+    kill_process(pid_of(&run), Signal::HUP).unwrap();
+    kill_process(pid_of(&run), Signal::TERM).unwrap();
+
+    finish(run).fails_with(143, "music: stopped by SIGTERM\n");
+    assert!(play.processes().is_empty());
+}
+
+#[test]
 fn a_killed_launcher_leaves_nothing_running() {
     let play = Playground::new();
     let run = endless(&play);

@@ -18,11 +18,16 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Catches the signals; the descriptor becomes readable with each.
+    /// Catches the signals; the descriptor becomes readable with each. A signal that was ignored when
+    /// the launcher started, as by nohup or for a shell's background job, stays ignored.
     pub(super) fn catch() -> io::Result<(Self, OwnedFd)> {
         let (wake, writer) = UnixStream::pair()?;
         let last = Arc::new(AtomicUsize::new(0));
+        let ignored = ignored_signals();
         for signal in [SIGINT, SIGTERM, SIGHUP] {
+            if ignored >> (signal - 1) & 1 == 1 {
+                continue;
+            }
             let number = usize::try_from(signal).unwrap_or(0);
             // In this order: whoever is woken by the byte finds the number.
             flag::register_usize(signal, Arc::clone(&last), number)?;
@@ -44,6 +49,14 @@ impl Signals {
     pub(super) fn count(&self) -> u32 {
         self.seen
     }
+}
+
+/// The signals that this process ignores, as bits from signal 1 on; none if the system does not tell.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
 }
 
 /// A signal by name.
