@@ -2,9 +2,9 @@
 //!
 //! A sending and a receiving rank share one thread and tick in turns, so that nothing waits: what
 //! is left is inserting, routing, encoding, the copy into the ring, decoding and the call of the
-//! handler. `insert` is an event that the receiver mapped, `insert, unmapped` one that routing drops,
-//! `tick of N` a tick of both sides with N events, their insertion included: encoding and decoding
-//! are its growth with N.
+//! handler. `insert` is an event that the receiver mapped, `insert, unmapped` one that routing
+//! drops, `tick of N` a tick of both sides with N events, their insertion included: encoding and
+//! decoding are its growth with N.
 
 use std::hint::black_box;
 use std::ops::Range;

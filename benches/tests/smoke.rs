@@ -100,9 +100,11 @@ fn spikes_are_exchanged_by_both_algorithms_over_every_topology() {
 #[test]
 fn a_run_with_a_lost_or_a_late_spike_is_no_result() {
     let tally = |delivered: u32, late: u32| {
-        format!(
-            r#"{{"start_ns":1,"end_ns":9,"inserted":5,"delivered":{delivered},"ids":7,"late":{late},"expected":5,"expected_ids":7}}"#
-        )
+        let tally = serde_json::json!({
+            "start_ns": 1, "end_ns": 9, "inserted": 5, "delivered": delivered, "ids": 7,
+            "late": late, "expected": 5, "expected_ids": 7,
+        });
+        tally.to_string()
     };
     let run = |delivered, late| {
         let echo = ["--", "echo", &tally(delivered, late), "\n", &tally(5, 0)].map(str::to_owned);
