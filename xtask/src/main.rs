@@ -33,7 +33,7 @@ enum Task {
     Demo,
     /// Checks everything that .ci/run checks: format, lints, docs, tests, models, layer rules
     Test {
-        /// Also runs the long sweeps
+        /// Also runs the broken builds and the long sweeps
         #[arg(long)]
         long: bool,
     },

@@ -29,6 +29,9 @@ pub(crate) fn test(workspace: &Workspace, long: bool) -> Result<bool, String> {
         Ok((tidy::run(workspace)?, Count::default()))
     })?);
     if long {
+        outcomes.push(outcome("broken builds are caught", || {
+            broken_builds(workspace)
+        })?);
         outcomes.push(sweep_outcome(workspace)?);
     }
     Ok(summarise(&outcomes))
@@ -62,15 +65,32 @@ const CLIPPY: &[&str] = &[
     "warnings",
 ];
 const TESTS: &[&str] = &["test", "--workspace", "--no-fail-fast"];
-const BENCHES: &[&str] = &["test", "--package", "benches", "--bench", "*"];
+/// Over the workspace like the tests, so that nothing is compiled twice for other features.
+const BENCHES: &[&str] = &["test", "--workspace", "--bench", "*"];
 
-/// The models run the shipped atomics under loom's scheduler: a build of its own. They are found by
-/// their name, so none found is a failure.
+/// The models run the shipped atomics under loom's scheduler.
 fn models(workspace: &Workspace) -> Result<(bool, Count), String> {
-    let mut command = workspace.cargo(&["test", "--package", "transport", "--lib", "model"]);
+    let command = workspace.cargo(&["test", "--package", "transport", "--lib", "model"]);
+    in_own_build(workspace, command, "loom", "loom")
+}
+
+/// Builds that deliver wrongly on purpose, for the checker to catch.
+fn broken_builds(workspace: &Workspace) -> Result<(bool, Count), String> {
+    let command = workspace.cargo(&["test", "--package", "music", "--test", "run", "broken"]);
+    in_own_build(workspace, command, "tutti_broken", "broken")
+}
+
+/// Runs tests that exist only with a cfg, in a target folder of that name. They are found by their
+/// name, so none found is a failure.
+fn in_own_build(
+    workspace: &Workspace,
+    mut command: Command,
+    cfg: &str,
+    folder: &str,
+) -> Result<(bool, Count), String> {
     command
-        .env("RUSTFLAGS", "--cfg loom")
-        .env("CARGO_TARGET_DIR", workspace.target().join("loom"));
+        .env("RUSTFLAGS", format!("--cfg {cfg}"))
+        .env("CARGO_TARGET_DIR", workspace.target().join(folder));
     let (succeeded, count) = counted(&mut command)?;
     Ok((succeeded && count.passed > 0, count))
 }

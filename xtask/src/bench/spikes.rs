@@ -45,6 +45,9 @@ const WARMUP_TICKS: u32 = 100;
 /// What the seed's figure asks for.
 const FIGURE_SECONDS: f64 = 100.0;
 
+/// The figure, as the page shows it.
+const PICTURE: &str = "![Wall-clock for 100 simulated seconds against ranks](figures/spikes.svg)";
+
 const fn subject(name: &'static str, algorithm: &'static str) -> Subject {
     Subject { name, algorithm }
 }
@@ -78,14 +81,14 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<bool, String> {
         }
     }
     println!("lines: {}", path.display());
-    let sample = results.first();
-    let tables = format!(
-        "{}\n{}",
-        tables(&results, &cases),
-        page::provenance(bench, sample)
-    );
-    page::replace(bench, "spikes", &tables)?;
     draw(bench, &results, &cases)?;
+    let tables = tables(&results, &cases);
+    let provenance = page::provenance(bench, results.first());
+    page::replace(
+        bench,
+        "spikes",
+        &format!("{tables}\n{provenance}\n\n{PICTURE}"),
+    )?;
     Ok(complete)
 }
 
