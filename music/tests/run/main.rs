@@ -1,5 +1,7 @@
 //! Whole runs: the command, the tools and the checker as users start them.
 
+#[cfg(tutti_broken)]
+mod broken_builds;
 mod checker;
 mod endings;
 mod every_spike;
