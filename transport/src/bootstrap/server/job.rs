@@ -4,7 +4,8 @@
 //!   Fresh ──init──> Joined ──barrier_in──> Waiting ──all are waiting──> Joined
 //!                     └──finalize──> Left         any ──connection ends──> Gone
 //! ```
-//! A fence to which a rank in `Left` or `Gone` would have to come is broken: who waits is told.
+//! A fence to which a rank in `Left` or `Gone` would have to come is broken: who waits is told. The
+//! rank that was the first to leave is named from then on, for others leave because of it.
 
 use std::collections::HashMap;
 
@@ -42,6 +43,8 @@ struct Member {
 #[derive(Debug)]
 pub(super) struct Job {
     members: Vec<Member>,
+    /// Who left or ended first: no fence can be complete after that.
+    absent: Option<u32>,
     space: String,
     table: HashMap<String, String>,
     table_bytes: usize,
@@ -57,6 +60,7 @@ impl Job {
         let mapping = format!("(vector,(0,1,{}))", apps.len());
         Self {
             members: apps.iter().map(member).collect(),
+            absent: None,
             space: format!("tutti_{}", std::process::id()),
             table: HashMap::from([("PMI_process_mapping".to_owned(), mapping)]),
             table_bytes: 0,
@@ -115,6 +119,7 @@ impl Job {
     ) {
         let member = &mut self.members[index(rank)];
         let before = std::mem::replace(&mut member.state, State::Gone);
+        self.absent.get_or_insert(rank);
         if before != State::Left {
             let joined = before != State::Fresh;
             events.push(PmiEvent::Closed { rank, joined });
@@ -149,6 +154,7 @@ impl Job {
         events: &mut Vec<PmiEvent>,
     ) -> String {
         self.members[index(rank)].state = State::Left;
+        self.absent.get_or_insert(rank);
         events.push(PmiEvent::Left { rank });
         self.settle_fence(replies, events);
         "cmd=finalize_ack rc=0".to_owned()
@@ -161,12 +167,11 @@ impl Job {
 
     /// Releases the fence if all wait, breaks it if somebody who waits does so in vain.
     fn settle_fence(&mut self, replies: &mut Vec<Reply>, events: &mut Vec<PmiEvent>) {
-        let waiting = self.ranks(|state| state == State::Waiting);
+        let waiting = self.waiting();
         if waiting.is_empty() {
             return;
         }
-        let gone = self.ranks(|state| matches!(state, State::Left | State::Gone));
-        let line = match gone.first() {
+        let line = match self.absent {
             Some(absent) => format!("cmd=barrier_out rc=-1 msg=rank_{absent}_has_left_the_job\n"),
             None if waiting.len() < self.members.len() => return,
             None => "cmd=barrier_out rc=0\n".to_owned(),
@@ -178,15 +183,15 @@ impl Job {
                 line: line.clone(),
             });
         }
-        if let Some(absent) = gone.first().copied() {
+        if let Some(absent) = self.absent {
             events.push(PmiEvent::FenceBroken { absent, waiting });
         }
     }
 
-    fn ranks(&self, which: impl Fn(State) -> bool) -> Vec<u32> {
+    fn waiting(&self) -> Vec<u32> {
         let ranks = (0..).zip(&self.members);
         ranks
-            .filter(|(_, member)| which(member.state))
+            .filter(|(_, member)| member.state == State::Waiting)
             .map(|(rank, _)| rank)
             .collect()
     }

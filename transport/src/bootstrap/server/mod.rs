@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll;
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socketpair,
 };
@@ -140,6 +140,27 @@ impl PmiServer {
             self.serve(rank, &mut events);
         }
         Ok(events)
+    }
+
+    /// Ends the connection of a rank whose process has ended, after serving what that has said. For
+    /// a child of the process that has inherited the connection would otherwise keep it open.
+    pub fn rank_ended(&mut self, rank: u32) -> Vec<PmiEvent> {
+        // Bounded, for such a child may go on talking.
+        const READS_MAX: usize = 256;
+        let mut events = Vec::new();
+        for _ in 0..READS_MAX {
+            if !self.has_said_more(rank) {
+                break;
+            }
+            self.serve(rank, &mut events);
+        }
+        self.hang_up(rank, &mut events);
+        events
+    }
+
+    fn has_said_more(&self, rank: u32) -> bool {
+        let connection = self.connections[index(rank)].as_ref();
+        connection.is_some_and(|open| ioctl_fionread(&open.stream).is_ok_and(|bytes| bytes > 0))
     }
 
     fn serve(&mut self, rank: u32, events: &mut Vec<PmiEvent>) {

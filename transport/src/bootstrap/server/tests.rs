@@ -97,6 +97,70 @@ fn a_rank_that_dies_breaks_the_fence_of_the_others_at_once() {
     assert!(events.iter().any(broken), "{events:?}");
 }
 
+/// Serves until all that was sent is answered; what the rank at `end` is told last.
+fn told(server: &mut PmiServer, end: &OwnedFd) -> String {
+    let mut answer = [0; 4096];
+    loop {
+        server.turn(Duration::ZERO).unwrap();
+        if let Ok((count, _)) = recv(end, &mut answer[..], RecvFlags::DONTWAIT) {
+            return String::from_utf8_lossy(&answer[..count]).into_owned();
+        }
+    }
+}
+
+#[test]
+fn who_left_first_is_named_to_all_although_others_leave_because_of_it() {
+    for goodbye in [&b""[..], b"cmd=finalize\n"] {
+        let (mut server, ends) = PmiServer::new(&[0; 4]).unwrap();
+        let mut ends: Vec<Option<OwnedFd>> = ends.into_iter().map(Some).collect();
+        for end in ends.iter().flatten() {
+            say(end, b"cmd=init pmi_version=1 pmi_subversion=1\n");
+            told(&mut server, end);
+        }
+        say(ends[2].as_ref().unwrap(), goodbye);
+        ends[2] = None;
+        while server.connections[2].is_some() {
+            server.turn(PATIENCE).unwrap();
+        }
+        for rank in [1, 0, 3] {
+            let end = ends[rank].take().unwrap();
+            say(&end, b"cmd=barrier_in\n");
+            let answer = told(&mut server, &end);
+            assert!(answer.contains("rank_2_has_left"), "{rank}: {answer}");
+            drop(end);
+            while server.connections[rank].is_some() {
+                server.turn(PATIENCE).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rank_that_has_ended_is_gone_although_its_connection_is_held_open() {
+    let (mut server, ends) = PmiServer::new(&[0, 0]).unwrap();
+    for end in &ends {
+        say(end, b"cmd=init pmi_version=1 pmi_subversion=1\n");
+        told(&mut server, end);
+    }
+    say(&ends[0], b"cmd=barrier_in\n");
+    server.turn(PATIENCE).unwrap();
+
+    let (rank, joined) = (1, true);
+    let broken = PmiEvent::FenceBroken {
+        absent: 1,
+        waiting: vec![0],
+    };
+    let closed = PmiEvent::Closed { rank, joined };
+    assert_eq!(server.rank_ended(1), [closed, broken]);
+    let answer = told(&mut server, &ends[0]);
+    assert!(answer.contains("rank_1_has_left"), "{answer}");
+    assert_eq!(server.rank_ended(1), [], "it ends once");
+
+    say(&ends[0], b"cmd=get_appnum\ncmd=finalize\n");
+    let left = PmiEvent::Left { rank: 0 };
+    assert_eq!(server.rank_ended(0), [left], "what it said last counts");
+}
+
 #[test]
 fn an_abort_carries_code_and_message() {
     let (_, events) = job_of(1, |job| job.abort(7, "no such file"));
