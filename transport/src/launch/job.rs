@@ -266,16 +266,25 @@ impl Job {
                 Source::Server | Source::End(_) => {}
             }
         }
-        if some_ended {
-            self.notice_ends()?;
-        }
+        let ended = if some_ended {
+            self.notice_ends()?
+        } else {
+            Vec::new()
+        };
         // After the ends: what a process said last counts as well.
-        self.serve()
+        self.serve()?;
+        for process in ended {
+            let rank = u32::try_from(process).expect("ranks fit u32");
+            let events = self.server.rank_ended(rank);
+            self.hear(events);
+        }
+        Ok(())
     }
 
     /// Looks at all processes, not only at those reported: if a signal ended one and the others
-    /// gave up because of that, all should be known before judging.
-    fn notice_ends(&mut self) -> Result<(), LaunchError> {
+    /// gave up because of that, all should be known before judging. Those that have ended.
+    fn notice_ends(&mut self) -> Result<Vec<usize>, LaunchError> {
+        let mut ended = Vec::new();
         let running = |(_, process): &(usize, &mut Process)| process.status.is_none();
         for (index, process) in self.processes.iter_mut().enumerate().filter(running) {
             let Some(status) = process.has_ended()? else {
@@ -285,15 +294,21 @@ impl Job {
             process.drain(index, &mut self.queue);
             process.status = Some(status);
             self.judge.process_ended(index, status);
+            ended.push(index);
             let process = index;
             self.queue.push_back(Event::Exited { process, status });
         }
-        Ok(())
+        Ok(ended)
     }
 
     fn serve(&mut self) -> Result<(), LaunchError> {
         let events = self.server.turn(Duration::ZERO);
-        for event in events.map_err(|error| LaunchError::system("serve PMI", error))? {
+        self.hear(events.map_err(|error| LaunchError::system("serve PMI", error))?);
+        Ok(())
+    }
+
+    fn hear(&mut self, events: Vec<PmiEvent>) {
+        for event in events {
             match event {
                 PmiEvent::Joined { rank } => {
                     let process = index(rank);
@@ -315,7 +330,6 @@ impl Job {
                 PmiEvent::Left { .. } | PmiEvent::Closed { .. } => {}
             }
         }
-        Ok(())
     }
 
     /// Whether a failure now would be the first, and not a consequence of stopping.

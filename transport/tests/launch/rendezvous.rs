@@ -1,7 +1,7 @@
 use transport::bootstrap::{Bootstrap, environment, inherited_stream};
 use transport::launch::{Cause, Event, Launch, ProcessSpec, Status, Stream};
 
-use crate::{PATIENCE, lines, run_to_the_end};
+use crate::{PATIENCE, lines, run_to_the_end, shell};
 
 /// What a copy of this test program does in a job of a test.
 const ROLE: &str = "TUTTI_TEST_ROLE";
@@ -105,7 +105,13 @@ fn a_crash_while_the_others_wait_is_the_failure_not_their_complaints() {
 
 #[test]
 fn a_process_that_ends_well_while_the_others_wait_is_the_failure() {
-    for early in [actor("early", "leave"), ProcessSpec::new("early", "true")] {
+    for early in [
+        actor("early", "leave"),
+        ProcessSpec::new("early", "true"),
+        // Children that hold what their parent has inherited, the PMI connection as well.
+        shell("early", "(sleep 1000 &)"),
+        shell("early", "setsid sleep 1000 & exit 0"),
+    ] {
         let mut job = Launch::new(vec![actor("waits", "fence"), early])
             .start()
             .unwrap();
