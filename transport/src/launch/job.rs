@@ -293,7 +293,7 @@ impl Job {
             self.watch.remove(&process.pidfd);
             process.drain(index, &mut self.queue);
             process.status = Some(status);
-            self.judge.process_ended(index, status);
+            self.judge.process_ended(index, status, Instant::now());
             ended.push(index);
             let process = index;
             self.queue.push_back(Event::Exited { process, status });
@@ -338,7 +338,11 @@ impl Job {
     }
 
     fn convict(&mut self) {
-        if let Some((process, cause)) = self.judge.verdict(Instant::now()) {
+        self.sentence(self.judge.verdict(Instant::now()));
+    }
+
+    fn sentence(&mut self, verdict: Option<(usize, Cause)>) {
+        if let Some((process, cause)) = verdict {
             self.fail(process, cause);
         }
     }
@@ -361,7 +365,7 @@ impl Job {
 
     /// All processes have ended: ends what they have left, and reaps.
     fn wind_up(&mut self) -> Result<(), LaunchError> {
-        self.convict();
+        self.sentence(self.judge.last_verdict());
         self.finished = true;
         let stuck = self.end_everything();
         for (index, process) in self.processes.iter_mut().enumerate() {

@@ -71,6 +71,22 @@ fn a_killed_process_is_named_with_its_signal_whichever_it_is() {
 }
 
 #[test]
+fn a_complaint_that_is_noticed_before_the_death_that_caused_it_is_not_the_failure() {
+    let mut job = start_scripts(&[GRANDCHILD, "exit 3", GRANDCHILD]);
+    let mut events = Vec::new();
+    let complained = |event: &Event| matches!(event, Event::Exited { process: 1, .. });
+    assert!(run_until(&mut job, &mut events, complained), "{events:?}");
+
+    kill(&job, 0, Signal::KILL);
+    // However slow the machine is, the launcher sees the death when it looks again.
+    assert_all_end(&[i32::try_from(job.pid(0)).unwrap()]);
+    events.extend(run_to_the_end(&mut job));
+
+    let text = job.failure().unwrap().to_string();
+    assert_eq!(text, "p0 ended with signal 9 (SIGKILL)");
+}
+
+#[test]
 fn who_ignores_the_polite_signal_or_is_stopped_is_killed() {
     let mut job = start_scripts(&[
         "trap '' TERM; echo; while :; do sleep 1000; done",
