@@ -30,8 +30,9 @@ impl Channel {
         }
     }
 
-    /// Passes an error on. If it is that another rank is lost, the launcher gets a moment to see that
-    /// rank's end and what it said: it names the first process that fails, and stops the others.
+    /// Passes an error on. If it is that another rank is lost, the launcher gets a moment to see
+    /// that rank's end and what it said: it names the first process that fails, and stops the
+    /// others.
     pub(crate) fn after(&self, error: music_core::Error) -> Error {
         let lost = matches!(error, music_core::Error::Wait(WaitError::Lost(_)));
         if lost && self.socket.is_some() {

@@ -18,8 +18,8 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Catches the signals; the descriptor becomes readable with each. A signal that was ignored when
-    /// the launcher started, as by nohup or for a shell's background job, stays ignored.
+    /// Catches the signals; the descriptor becomes readable with each. A signal that was ignored
+    /// when the launcher started, as by nohup or for a shell's background job, stays ignored.
     pub(super) fn catch() -> io::Result<(Self, OwnedFd)> {
         let (wake, writer) = UnixStream::pair()?;
         let last = Arc::new(AtomicUsize::new(0));
@@ -51,7 +51,7 @@ impl Signals {
     }
 }
 
-/// The signals that this process ignores, as bits from signal 1 on; none if the system does not tell.
+/// The signals that this process ignores, as bits from signal 1 on; none if the system is silent.
 fn ignored_signals() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
