@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use transport::bootstrap::{environment, predict_rank};
 
-use crate::usage::{EXIT_USAGE, complain, parse_from};
+use crate::usage::{EXIT_USAGE, complain, parse_from, print};
 
 pub use run::RunOptions;
 
@@ -70,11 +70,9 @@ pub fn main() -> ExitCode {
         Err(code) => return code,
     };
     if arguments.version {
-        println!(
-            "MUSIC {MUSIC_VERSION} (Tutti {})",
-            env!("CARGO_PKG_VERSION")
-        );
-        return ExitCode::SUCCESS;
+        let own = env!("CARGO_PKG_VERSION");
+        let text = format!("MUSIC {MUSIC_VERSION} (Tutti {own})\n");
+        return print("music", &text).map_or_else(|code| code, |()| ExitCode::SUCCESS);
     }
     match (arguments.command, arguments.file) {
         (Some(Command::Run(options)), _) => run::run(&options),

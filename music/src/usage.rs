@@ -28,15 +28,42 @@ pub fn parse_from<T: Parser>(
 ) -> Result<T, ExitCode> {
     T::try_parse_from(arguments).map_err(|error| match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // Nobody is left to tell if standard output is closed.
-            let _ = error.print();
-            ExitCode::SUCCESS
+            match printed(T::command().get_name(), error.print()) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(code) => code,
+            }
         }
         _ => {
             complain(T::command().get_name(), &one_line(&error));
             ExitCode::from(EXIT_USAGE)
         }
     })
+}
+
+/// Writes to standard output.
+///
+/// # Errors
+/// The code to exit with, after saying one line on standard error. A pipe that was closed is no
+/// error: its reader wanted no more.
+pub fn print(program: &str, text: &str) -> Result<(), ExitCode> {
+    let mut out = std::io::stdout().lock();
+    let result = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    printed(program, result)
+}
+
+fn printed(program: &str, result: std::io::Result<()>) -> Result<(), ExitCode> {
+    match result {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            complain(program, &lost(&error));
+            Err(ExitCode::FAILURE)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What to say about output that could not be written.
+pub(crate) fn lost(error: &std::io::Error) -> String {
+    format!("cannot write to standard output: {error}")
 }
 
 /// Says one line on standard error, in one piece, so that lines of several processes do not mix.

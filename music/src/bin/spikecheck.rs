@@ -36,7 +36,10 @@ fn main() -> ExitCode {
     };
     match verdicts(&options) {
         Ok(verdicts) => {
-            report(&verdicts, options.json);
+            let text = report(&verdicts, options.json);
+            if let Err(code) = music::usage::print("spikecheck", &text) {
+                return code;
+            }
             let clean = verdicts.iter().all(|port| port.verdict.is_clean());
             if clean {
                 ExitCode::SUCCESS
@@ -59,16 +62,17 @@ fn verdicts(options: &Options) -> Result<Vec<PortVerdict>, ToolError> {
     judge(&job, &options.directory)
 }
 
-fn report(verdicts: &[PortVerdict], json: bool) {
+fn report(verdicts: &[PortVerdict], json: bool) -> String {
     if json {
         let text = serde_json::to_string(verdicts).expect("verdicts are plain data");
-        println!("{text}");
-        return;
+        return text + "\n";
     }
+    let mut text = String::new();
     for port in verdicts {
-        println!("{} -> {}: {}", port.from, port.port, port.verdict);
+        text += &format!("{} -> {}: {}\n", port.from, port.port, port.verdict);
         for example in &port.verdict.examples {
-            println!("  {example}");
+            text += &format!("  {example}\n");
         }
     }
+    text
 }

@@ -10,6 +10,7 @@ use transport::launch::find_program;
 use tutti::{Application, Job};
 
 use super::load::read;
+use crate::usage::print;
 
 /// Options of `music check`.
 #[derive(Args, Debug)]
@@ -28,7 +29,9 @@ pub(super) fn check(options: &CheckOptions) -> ExitCode {
         Ok(job) => job,
         Err(code) => return code,
     };
-    print!("{}", tutti::plan::describe(&job));
+    if let Err(code) = print("music", &tutti::plan::describe(&job).to_string()) {
+        return code;
+    }
     if options.no_binaries {
         return ExitCode::SUCCESS;
     }

@@ -233,6 +233,10 @@ impl Running {
         } else if code == 0 && !options.quiet {
             self.screen.show(&self.summary.text(job));
         }
-        Ok(code)
+        Ok(if code == 0 && self.screen.has_lost() {
+            1
+        } else {
+            code
+        })
     }
 }

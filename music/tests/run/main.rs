@@ -6,6 +6,7 @@ mod checker;
 mod endings;
 mod every_spike;
 mod hydra;
+mod lost_output;
 mod mistakes;
 mod playground;
 mod tools;

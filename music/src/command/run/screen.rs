@@ -4,6 +4,8 @@ use std::io::{self, IsTerminal, Write};
 
 use transport::launch::Stream;
 
+use crate::usage::{complain, lost};
+
 /// Standard output and standard error of the launcher.
 #[derive(Debug)]
 pub(super) struct Screen {
@@ -14,6 +16,8 @@ pub(super) struct Screen {
     status_shown: bool,
     /// The process and stream whose line was written without its end, as very long ones are.
     open: Option<(usize, Stream)>,
+    /// Standard output could not be written.
+    lost: bool,
 }
 
 impl Screen {
@@ -24,6 +28,7 @@ impl Screen {
             terminal: io::stderr().is_terminal(),
             status_shown: false,
             open: None,
+            lost: false,
         }
     }
 
@@ -57,14 +62,31 @@ impl Screen {
         self.write(stream, &whole);
     }
 
-    /// A closed output is no reason to stop a simulation, so errors do not matter.
-    fn write(&self, stream: Stream, bytes: &[u8]) {
-        let _ = if stream == Stream::Stdout && !self.report_only {
-            let mut out = io::stdout().lock();
-            out.write_all(bytes).and_then(|()| out.flush())
+    /// Whether something that belongs on standard output was lost, and not because its reader
+    /// wanted no more.
+    pub(super) fn has_lost(&self) -> bool {
+        self.lost
+    }
+
+    fn write(&mut self, stream: Stream, bytes: &[u8]) {
+        if stream == Stream::Stdout && !self.report_only {
+            self.write_out(bytes);
         } else {
-            io::stderr().lock().write_all(bytes)
-        };
+            let _ = io::stderr().lock().write_all(bytes);
+        }
+    }
+
+    /// Output that is lost is no reason to stop a simulation, but to say so, once.
+    fn write_out(&mut self, bytes: &[u8]) {
+        let mut out = io::stdout().lock();
+        match out.write_all(bytes).and_then(|()| out.flush()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                if !std::mem::replace(&mut self.lost, true) {
+                    complain("music", &lost(&error));
+                }
+            }
+            _ => {}
+        }
     }
 
     /// A line of the launcher's own.
@@ -81,8 +103,7 @@ impl Screen {
     /// A line on standard output.
     pub(super) fn print(&mut self, line: &str) {
         self.clear();
-        let mut out = io::stdout().lock();
-        let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+        self.write_out(format!("{line}\n").as_bytes());
     }
 
     /// The line that changes.
