@@ -41,20 +41,7 @@ impl Process {
         let Some(report) = &mut self.report else {
             return false;
         };
-        report.read(|piece| {
-            events.push_back(match std::str::from_utf8(piece.bytes) {
-                Ok(line) if piece.ended => Event::Report {
-                    process,
-                    line: line.to_owned(),
-                },
-                _ => Event::BadReport {
-                    process,
-                    problem: format!(
-                        "a report is no line of UTF-8 of at most {REPORT_LINE_MAX} bytes"
-                    ),
-                },
-            });
-        })
+        report.read(|piece| events.push_back(report_of(process, piece)))
     }
 
     /// Reads what is left in the pipes of a process that has ended, unfinished lines included.
@@ -68,6 +55,9 @@ impl Process {
             });
         }
         let _ = (0..READS_MAX).all(|_| self.read_report(process, events));
+        if let Some(report) = &mut self.report {
+            report.flush(|piece| events.push_back(report_of(process, piece)));
+        }
     }
 
     /// How it ended, if it has. It stays a zombie, so that its number stays its own.
@@ -91,6 +81,19 @@ fn line(process: usize, stream: usize, piece: Piece<'_>) -> Event {
         },
         text: piece.bytes.to_vec(),
         ended: piece.ended,
+    }
+}
+
+fn report_of(process: usize, piece: Piece<'_>) -> Event {
+    match std::str::from_utf8(piece.bytes) {
+        Ok(line) if piece.ended => Event::Report {
+            process,
+            line: line.to_owned(),
+        },
+        _ => Event::BadReport {
+            process,
+            problem: format!("a report is no line of UTF-8 of at most {REPORT_LINE_MAX} bytes"),
+        },
     }
 }
 
