@@ -1,14 +1,14 @@
 //! `music FILE` under an MPI launcher: this process becomes the application of its rank.
 //!
 //! It says nothing to the launcher before: whatever connection was inherited is the program's to
-//! use.
+//! use. Only if the program cannot be started does it speak, to end the job.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use transport::bootstrap::Prediction;
+use transport::bootstrap::{Bootstrap, Prediction};
 use transport::launch::find_program;
 use tutti::Job;
 
@@ -40,7 +40,16 @@ pub(super) fn become_rank(file: &Path, place: Prediction) -> ExitCode {
         }
         Err(error) => error,
     };
+    leave(&error);
     failure(&error)
+}
+
+/// Has the launcher end the other ranks, which would wait for this one.
+fn leave(reason: &str) {
+    // Without a launcher to tell, there is only the exit code.
+    if let Ok(bootstrap) = Bootstrap::from_env() {
+        bootstrap.abort(1, reason);
+    }
 }
 
 fn command(job: &Job, application: usize, file: &Path) -> Result<Command, String> {

@@ -69,3 +69,24 @@ fn music_run_does_not_start_everything_once_per_rank() {
 
     finished.fails_with(2, "use `music chain.music` under mpirun");
 }
+
+#[test]
+fn a_program_that_is_not_there_ends_the_whole_job() {
+    let play = Playground::new();
+    play.edit("chain.music", |text| {
+        text.replace("binary=eventselect", "binary=eventselec")
+    });
+    let ranks = with_ranks(&play.read("chain.music"), &[1]);
+    play.write("chain.music", &ranks);
+    let count = ranks.matches("np=").count().to_string();
+    let Some(finished) = mpiexec(&play, &count, &["chain.music"]) else {
+        return;
+    };
+
+    assert_ne!(finished.code, 0, "{finished:?}");
+    assert!(
+        finished.stderr.contains("\"eventselec\" not found"),
+        "{finished:?}"
+    );
+    play.expect_nothing_left();
+}
