@@ -79,8 +79,16 @@ pub enum When {
 /// After a failure or a signal, processes have this long to end by themselves.
 const GRACE: Duration = Duration::from_millis(800);
 
+/// Our launcher marks every process of a job with it.
+const JOB_VARIABLE: &str = "TUTTI_JOB";
+
 /// Runs it.
 pub(super) fn run(options: &RunOptions) -> ExitCode {
+    if environment(JOB_VARIABLE).is_some() {
+        return super::usage_error(
+            "`music run` was started by an application of `music run`, which could go on without end",
+        );
+    }
     if let Ok(Some(place)) = predict_rank(environment)
         && place.size.is_none_or(|size| size > 1)
     {

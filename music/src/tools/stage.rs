@@ -197,11 +197,29 @@ impl Stage {
         let job = self.setup.job();
         let application = &job.applications[self.setup.application()].name;
         Err(format!(
-            "{}: {kind} port {application}.{name} is not connected",
-            job.file
+            "{}: {kind} port {application}.{name} is not connected; the file connects {}",
+            job.file,
+            connected_ports(job, application)
         )
         .into())
     }
+}
+
+/// The ports of an application in the connections of the file, each with its place.
+fn connected_ports(job: &tutti::Job, application: &str) -> String {
+    let mut ports = Vec::new();
+    for connection in &job.connections {
+        let place = format!("({}:{})", job.file, connection.location.line);
+        for end in [&connection.sender, &connection.receiver] {
+            if job.applications[end.application].name == application {
+                ports.push(format!("{application}.{} {place}", end.port));
+            }
+        }
+    }
+    if ports.is_empty() {
+        return format!("no port of {application}");
+    }
+    ports.join(", ")
 }
 
 /// The index map of a part of a population.

@@ -144,3 +144,28 @@ fn every_example_passes_the_check() {
         assert_eq!(finished.succeeds().stderr, "");
     }
 }
+
+#[test]
+fn a_misspelt_port_is_shown_beside_those_of_the_file() {
+    refused(
+        "chain.music",
+        "filter.in",
+        "filter.inn",
+        1,
+        "port filter.in is not connected; the file connects filter.inn (",
+    );
+}
+
+#[test]
+fn a_run_that_starts_itself_is_refused() {
+    let play = Playground::new();
+    play.write(
+        "self.music",
+        "[A]\nbinary=music\nargs=run self.music\nnp=1\n[B]\nbinary=/bin/true\nnp=1\n",
+    );
+
+    let finished = play.run("music", &["run", "self.music"]);
+
+    finished.fails_with(2, "started by an application of `music run`");
+    play.expect_nothing_left();
+}
