@@ -40,8 +40,10 @@ pub(super) fn become_rank(file: &Path, place: Prediction) -> ExitCode {
         }
         Err(error) => error,
     };
+    // Said first: the launcher may end this process too.
+    let code = failure(&error);
     leave(&error);
-    failure(&error)
+    code
 }
 
 /// Has the launcher end the other ranks, which would wait for this one.

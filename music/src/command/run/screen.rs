@@ -79,13 +79,12 @@ impl Screen {
     /// Output that is lost is no reason to stop a simulation, but to say so, once.
     fn write_out(&mut self, bytes: &[u8]) {
         let mut out = io::stdout().lock();
-        match out.write_all(bytes).and_then(|()| out.flush()) {
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-                if !std::mem::replace(&mut self.lost, true) {
-                    complain("music", &lost(&error));
-                }
-            }
-            _ => {}
+        let Err(error) = out.write_all(bytes).and_then(|()| out.flush()) else {
+            return;
+        };
+        let wanted = error.kind() != io::ErrorKind::BrokenPipe;
+        if wanted && !std::mem::replace(&mut self.lost, true) {
+            complain("music", &lost(&error));
         }
     }
 
