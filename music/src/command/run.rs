@@ -86,7 +86,8 @@ const JOB_VARIABLE: &str = "TUTTI_JOB";
 pub(super) fn run(options: &RunOptions) -> ExitCode {
     if environment(JOB_VARIABLE).is_some() {
         return super::usage_error(
-            "`music run` was started by an application of `music run`, which could go on without end",
+            "`music run` was started by an application of `music run`, which could go on \
+             without end",
         );
     }
     if let Ok(Some(place)) = predict_rank(environment)

@@ -3,8 +3,8 @@
 //! When a process dies, others notice and end with complaints of their own, within microseconds.
 //! So of several failures one by a signal is the likelier cause, and after a first complaint there
 //! is a moment in which such a failure may become known; and if a process has broken a fence by
-//! leaving, it is to blame for whatever the others do then, and gets a moment to tell by its end how
-//! it left.
+//! leaving, it is to blame for whatever the others do then, and gets a moment to tell by its end
+//! how it left.
 
 use std::time::{Duration, Instant};
 
