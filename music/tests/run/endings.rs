@@ -15,7 +15,15 @@ fn endless(play: &Playground) -> Child {
     play.edit("two-populations.music", |text| {
         text.replace("stoptime=1.0", "stoptime=1e6")
     });
-    let child = start(&mut play.command("music", &["run", "two-populations.music"]));
+    // The tests may have been started with signals ignored, as by nohup, and a run inherits that.
+    let mut command = std::process::Command::new("/usr/bin/env");
+    command
+        .arg("--default-signal=HUP,INT,TERM")
+        .arg(crate::playground::binary("music"))
+        .args(["run", "two-populations.music"])
+        .current_dir(play.path(""))
+        .env("TUTTI_HEAP_MIB", "4");
+    let child = start(&mut command);
     wait_until("spikes are delivered", || {
         let logs = ["two-populations-B-0.log", "two-populations-B-1.log"];
         logs.iter().all(|log| {
