@@ -23,11 +23,13 @@ use transport_core::{Driver, Fabric, Nanos};
 use crate::Error;
 use crate::index::{IndexMap, Indexing};
 use crate::job::{Connection, Job};
-use crate::port::{Handler, InputOptions, InputPort, OutputOptions, OutputPort, Port};
+use crate::port::{Handler, InputOptions, InputPort, OutputOptions, OutputPort, Outputs, Port};
 use crate::report::Direction;
 use crate::runtime::{Runtime, Start};
 use crate::stall::{Member, Observer};
+use crate::stream::Exchange;
 
+use agree::Agreed;
 use world::World;
 
 /// A rank of an application that has not started its simulation yet.
@@ -206,9 +208,8 @@ impl<F: Fabric> Setup<F> {
         let who = self.member();
         self.world
             .assemble(&mut self.driver, who, &mut *self.observer)?;
-        let agreed = agree::agree(&mut self, tick_seconds)?;
-        let routes = routes::find(&mut self, &agreed)?;
-        let (exchange, outputs) = connect::connect(&mut self, &agreed, routes)?;
+        let negotiated = self.negotiate(tick_seconds);
+        let (agreed, (exchange, outputs)) = negotiated.map_err(|error| self.part(error))?;
         let who = self.member();
         let ways = agreed
             .links
@@ -229,6 +230,23 @@ impl<F: Fabric> Setup<F> {
             exchange,
         };
         Runtime::begin(start, handler)
+    }
+
+    /// The rounds between the first meeting of all ranks and the time zero.
+    fn negotiate(&mut self, tick_seconds: f64) -> Result<(Agreed, (Exchange, Outputs)), Error> {
+        let agreed = agree::agree(self, tick_seconds)?;
+        let routes = routes::find(self, &agreed)?;
+        let connected = connect::connect(self, &agreed, routes)?;
+        Ok((agreed, connected))
+    }
+
+    /// Lets the others learn of an error before this rank leaves with it: a rank that is gone is
+    /// lost to those that still wait, and they would report that instead.
+    fn part(&mut self, error: Error) -> Error {
+        if !matches!(error, Error::Wait(_)) {
+            self.world.part(&mut self.driver);
+        }
+        error
     }
 
     /// Fails everywhere if it fails somewhere.

@@ -30,9 +30,10 @@ impl Channel {
         }
     }
 
-    /// Passes an error on. If it is that another rank is lost, the launcher gets a moment to see
-    /// that rank's end and what it said: it names the first process that fails, and stops the
-    /// others.
+    /// Passes an error on. If it is that another rank is lost (killed, say, or failed on its own),
+    /// the launcher gets a moment to see that rank's end and what it said: it names the first
+    /// process that fails, and stops the others. A start that all ranks agree has failed needs no
+    /// such moment: there every rank waits, for 2 s at most, until the others know why.
     pub(crate) fn after(&self, error: music_core::Error) -> Error {
         let lost = matches!(error, music_core::Error::Wait(WaitError::Lost(_)));
         if lost && self.socket.is_some() {

@@ -63,6 +63,12 @@ impl World {
         }
     }
 
+    /// Waits a while until all ranks have given up. Whoever leaves afterwards, all know why: that
+    /// some are gone already, or do not come, changes nothing.
+    pub(super) fn part<F: Fabric>(&mut self, driver: &mut Driver<F>) {
+        let _ = self.communicator.barrier(driver, Deadline::Within(PARTING));
+    }
+
     /// What every rank contributes, by rank.
     pub(super) fn gather<F: Fabric>(
         &mut self,
@@ -120,3 +126,7 @@ pub(super) fn malformed(from: usize) -> Error {
 
 /// A wait of so long is reported, unless the program sets another threshold.
 const STALL_AFTER: Nanos = Nanos::seconds(10);
+
+/// An error that only one rank has keeps it no longer than this; one that all have is known to all
+/// much sooner, even where ranks share processors.
+const PARTING: Nanos = Nanos::seconds(2);

@@ -5,6 +5,7 @@ mod graphs;
 mod harness;
 mod misuse;
 mod oracle;
+mod parting;
 mod shapes;
 mod streams;
 mod waits;
