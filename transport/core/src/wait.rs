@@ -130,7 +130,7 @@ impl Waiter {
         Turn::Block
     }
 
-    /// The wait is over; `blocked` if its last turns slept.
+    /// The wait is over at `now`: what it took shapes the next ones.
     pub(crate) fn end(&mut self, now: Nanos) {
         self.judge_last_yield(now);
         let spun_in_vain = self.spins >= self.spin_budget;
