@@ -13,6 +13,7 @@ use super::guard::ForkGuard;
 use super::layout::Domain;
 use super::line::{Line, Slept, sleep_on_all};
 use super::liveness::{self, Liveness};
+use super::place::Home;
 use super::segment::Segment;
 use super::{OpenError, ShmOptions, opening};
 use crate::bootstrap::Rendezvous;
@@ -37,6 +38,7 @@ pub struct ShmFabric {
     network_counters: Arena,
     liveness: Liveness,
     guard: ForkGuard,
+    home: Home,
     processors: u32,
     pauses: u32,
     closed: bool,
@@ -53,7 +55,7 @@ impl ShmFabric {
         let layout = *joined.segment.layout();
         joined.segment.populate(rank.index());
         let counters = |what| Arena::new(layout.counters as u64, 1, what, COUNTERS_ADVICE);
-        Ok(Self {
+        let mut fabric = Self {
             rank,
             topology: Topology::single_node(size),
             heap: Arena::new(layout.heap_bytes(), 8, "heap bytes", HEAP_ADVICE),
@@ -62,11 +64,15 @@ impl ShmFabric {
             liveness: Liveness::watch(joined.processes)
                 .map_err(refused(rank, "watch the processes of its mates"))?,
             guard: ForkGuard::new().map_err(refused(rank, "guard itself against forks"))?,
+            home: Home::of(rank.index(), size as usize),
             segment: joined.segment,
             processors: joined.processors,
             pauses: 0,
             closed: false,
-        })
+        };
+        let now = fabric.now();
+        fabric.home.seek(now);
+        Ok(fabric)
     }
 
     /// Leaves in order: the others go on, and what this rank has written stays readable.
@@ -108,12 +114,15 @@ impl ShmFabric {
     }
 
     /// Counts a pause; every so often it is time to look for deaths, which costs a system call.
+    /// Whether it was time.
     #[inline]
-    fn look_every(&mut self, pauses: u32) {
+    fn look_every(&mut self, pauses: u32) -> bool {
         self.pauses = self.pauses.wrapping_add(1);
-        if self.pauses.is_multiple_of(pauses) {
+        let due = self.pauses.is_multiple_of(pauses);
+        if due {
             self.liveness.look(&self.segment);
         }
+        due
     }
 
     #[cold]
@@ -241,7 +250,9 @@ impl Fabric for ShmFabric {
             }
             Pause::Yield => {
                 rustix::thread::sched_yield();
-                self.look_every(YIELDS_PER_LOOK);
+                if self.look_every(YIELDS_PER_LOOK) {
+                    self.home.seek(self.now());
+                }
             }
             Pause::Block { watch, until } => self.block(watch, until),
         }

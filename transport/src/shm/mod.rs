@@ -33,6 +33,8 @@ mod opening;
 #[cfg(not(loom))]
 mod options;
 #[cfg(not(loom))]
+mod place;
+#[cfg(not(loom))]
 mod processors;
 #[cfg(not(loom))]
 mod provision;
