@@ -122,13 +122,13 @@ impl fmt::Display for Timebase {
 #[derive(Clone, Copy, PartialEq, Debug, thiserror::Error)]
 pub enum TimeError {
     /// A timebase must be positive and finite.
-    #[error("the timebase must be a positive number of seconds, not {seconds}")]
+    #[error("the timebase must be a positive number of seconds, not {seconds:?}")]
     Timebase {
         /// What was given.
         seconds: f64,
     },
     /// Not a number, or further away than 63 bits count.
-    #[error("{seconds} s cannot be counted in units of {timebase:e} s")]
+    #[error("{seconds:?} s cannot be counted in units of {timebase:e} s")]
     Range {
         /// What was given.
         seconds: f64,
@@ -137,7 +137,7 @@ pub enum TimeError {
     },
     /// A tick must last at least half a unit.
     #[error(
-        "a tick of {seconds} s is not positive when counted in units of {timebase:e} s \
+        "a tick of {seconds:?} s is not positive when counted in units of {timebase:e} s \
          (the timebase)"
     )]
     Interval {

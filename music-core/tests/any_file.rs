@@ -4,8 +4,9 @@ use music_core::Job;
 use proptest::prelude::*;
 
 /// Parses, and looks at all that comes out.
-fn survive(text: &str) {
-    match Job::parse("f", text) {
+fn survive(bytes: impl AsRef<[u8]>) {
+    let bytes = bytes.as_ref();
+    match Job::parse("f", bytes) {
         Ok(job) => {
             for (index, application) in job.applications.iter().enumerate() {
                 assert!(application.processes > 0);
@@ -17,11 +18,13 @@ fn survive(text: &str) {
         Err(findings) => {
             assert!(findings.errors().count() > 0);
             assert!(findings.0.len() <= 102);
-            let lines = u32::try_from(text.lines().count()).unwrap();
+            let lines = bytes.split(|&byte| byte == b'\n').count();
+            let lines = u32::try_from(lines).unwrap();
             for finding in &findings.0 {
                 let line = finding.to_string();
                 assert!(!line.contains('\n') && line.len() < 2000, "{line}");
-                assert!((1..=lines.max(1)).contains(&finding.line), "{line}");
+                assert!((1..=lines).contains(&finding.line), "{line}");
+                assert!(finding.column > 0, "{line}");
             }
         }
     }
@@ -86,12 +89,17 @@ proptest! {
 
     #[test]
     fn any_sequence_of_pieces_has_an_answer(pieces in prop::collection::vec(piece(), 0..60)) {
-        survive(&pieces.concat());
+        survive(pieces.concat());
     }
 
     #[test]
     fn any_text_has_an_answer(text in "\\PC*") {
-        survive(&text);
+        survive(text);
+    }
+
+    #[test]
+    fn any_bytes_have_an_answer(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        survive(bytes);
     }
 
     #[test]
@@ -107,7 +115,7 @@ proptest! {
                     B.k<-A.q[3]\n  angular.z=2\n% end\n";
         let start = at.min(good.len());
         let end = (start + cut).min(good.len());
-        survive(&format!("{}{with}{}", &good[..start], &good[end..]));
+        survive(format!("{}{with}{}", &good[..start], &good[end..]));
     }
 }
 
@@ -159,7 +167,7 @@ fn a_megabyte_of_anything_is_read_in_one_pass() {
     ] {
         let body = unit.repeat(1_000_000 / unit.len());
         survive(&body);
-        survive(&format!("np=1\nbinary=x\n[A]\n[B]\n{body}"));
+        survive(format!("np=1\nbinary=x\n[A]\n[B]\n{body}"));
     }
 }
 

@@ -21,7 +21,12 @@ fn every_example_is_a_file_without_fault() {
 
 /// A file for each message, and a part of it that the reference must hold word for word.
 const MISTAKES: &[(&str, &str)] = &[
+    ("\0", "a NUL character, which no program can be given"),
     ("", "the file names no application"),
+    (
+        "np=1\nbinary=x\nstoptime=1e300\n[A]",
+        "1e300 s cannot be counted in units of 1e-9 s",
+    ),
     ("[A]\nbinary=x", "the application A has no np"),
     (
         "np=two\nbinary=x\n[A]",

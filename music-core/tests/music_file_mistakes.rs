@@ -275,7 +275,7 @@ fn times_must_be_times() {
         ),
         (
             "timebase=0",
-            "f:4:10: the timebase must be a positive number of seconds, not 0: ",
+            "f:4:10: the timebase must be a positive number of seconds, not 0.0: ",
         ),
     ] {
         let found = wrong(&format!("np=1\nbinary=x\n[A]\n{text}\n"));
@@ -286,6 +286,64 @@ fn times_must_be_times() {
         "f:6:10: B has the timebase 1e-6 s, but A has 1e-9 s: set timebase once, above the first \
          section",
     );
+}
+
+/// What would overflow the count of the timebase is refused where it stands; the last that does not
+/// is taken.
+#[test]
+fn times_must_be_countable_in_the_timebase() {
+    let limit = 1e-9 * 2_f64.powi(62);
+    for (seconds, timebase) in [
+        ("1e300", "1e-9"),
+        ("1.7976931348623157e308", "1e-9"),
+        ("4611686018.4273880", "1e-9"),
+        ("1", "1e-300"),
+    ] {
+        let refused = format!("cannot be counted in units of {timebase} s: write a shorter time");
+
+        let found = wrong(&format!(
+            "np=1\nbinary=x\ntimebase={timebase}\n[A]\nstoptime={seconds}"
+        ));
+        assert!(
+            found.starts_with("f:5:10: ") && found.contains(&refused),
+            "{found}"
+        );
+        let text = with_apps(&format!("A.o -> B.i [1] latency={seconds}"));
+        let found = wrong(&format!("timebase={timebase}\n{text}"));
+        assert!(
+            found.starts_with("f:7:24: ") && found.contains(&refused),
+            "{found}"
+        );
+        assert!(found.len() < 200, "{found}");
+    }
+    for seconds in [limit.next_down(), f64::MIN_POSITIVE, 0.0] {
+        let connection = format!("A.o -> B.i [1] latency={seconds:e}");
+        let text = format!("stoptime={seconds:e}\n{}", with_apps(&connection));
+
+        assert!(Job::parse("f", text).is_ok(), "{seconds:e}");
+    }
+}
+
+#[test]
+fn what_is_no_text_is_refused_where_it_stops_being_any() {
+    for (bytes, expected) in [
+        (
+            &b"np=1\n[A]\nargs=a\0b\n"[..],
+            "f:3:7: a NUL character, which no program can be given",
+        ),
+        (b"\0", "f:1:1: a NUL character"),
+        (b"np=\xc3\xa9\0", "f:1:5: a NUL character"),
+        (b"\xff\xfe[\0A\0]\0", "f:1:1: the byte 0xff is not UTF-8"),
+        (b"np=1\n[\xc3\xa9\xe9]", "f:2:3: the byte 0xe9 is not UTF-8"),
+        (b"# \xc3", "f:1:3: the byte 0xc3 is not UTF-8"),
+        (b"\x7fELF\x02\0\xff", "f:1:6: a NUL character"),
+    ] {
+        let found = Job::parse("f", bytes).unwrap_err().to_string();
+
+        assert!(found.starts_with(expected), "{found}");
+        assert!(found.ends_with(": save the file as UTF-8 text"), "{found}");
+        assert_eq!(found.lines().count(), 1);
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ impl Reader<'_, '_> {
         if self.cursor.peek_in_line() == Some('[') {
             valid = self.bracket(&mut bracket);
         }
-        let (latency_seconds, max_buffered) = self.overrides();
+        let (latency, max_buffered) = self.overrides();
         self.no_second_bracket();
         let (Some(left), Some(right), true) = (left.0, right.0, valid) else {
             return;
@@ -37,7 +37,7 @@ impl Reader<'_, '_> {
             width: bracket.width,
             communication: bracket.communication,
             processing: bracket.processing,
-            latency_seconds,
+            latency,
             max_buffered,
         });
     }
@@ -63,7 +63,7 @@ impl Reader<'_, '_> {
     }
 
     /// `latency=seconds` and `maxbuffered=ticks` behind a connection, in any order.
-    fn overrides(&mut self) -> (Option<f64>, Option<u64>) {
+    fn overrides(&mut self) -> (Option<(f64, Location)>, Option<u64>) {
         let (mut latency, mut max_buffered) = (None, None);
         while let Some(found) = self.next_override() {
             match found {
@@ -98,7 +98,7 @@ impl Reader<'_, '_> {
         })
     }
 
-    fn latency(&mut self, value: &str, location: Location) -> Option<f64> {
+    fn latency(&mut self, value: &str, location: Location) -> Option<(f64, Location)> {
         let seconds = value
             .parse()
             .ok()
@@ -108,7 +108,7 @@ impl Reader<'_, '_> {
             let advice = "write seconds from 0 up, as in latency=0.002";
             self.findings.error(location, &message, advice);
         }
-        seconds
+        seconds.map(|seconds| (seconds, location))
     }
 
     fn max_buffered(&mut self, value: &str, location: Location) -> Option<u64> {

@@ -10,8 +10,10 @@ mod connection;
 mod cursor;
 mod findings;
 mod setting;
+mod text;
 
 pub(crate) use findings::{Findings, shown};
+pub(crate) use text::text_of;
 
 use crate::diagnostic::Location;
 use crate::job::{Communication, Processing};
@@ -64,7 +66,8 @@ pub(crate) struct Connection {
     pub(crate) width: Option<u64>,
     pub(crate) communication: Communication,
     pub(crate) processing: Processing,
-    pub(crate) latency_seconds: Option<f64>,
+    /// The seconds, and where they stand.
+    pub(crate) latency: Option<(f64, Location)>,
     pub(crate) max_buffered: Option<u64>,
 }
 

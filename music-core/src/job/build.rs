@@ -20,6 +20,7 @@ pub(super) fn job(
     let (applications, shapes) = applications(file, Arc::new(shared), merged, &mut findings);
     let connections = connections(&document, &shapes, &mut findings);
     let timebase = timebase(&applications, &mut findings);
+    countable(timebase, &applications, &document, &mut findings);
     if findings.failed() {
         return Err(Diagnostics(findings.sorted()));
     }
@@ -89,6 +90,25 @@ fn connections(
         .iter()
         .filter_map(|written| links.connect(written, findings))
         .collect()
+}
+
+/// Stop times and latencies are times that the timebase can count.
+fn countable(
+    timebase: Timebase,
+    applications: &[Application],
+    document: &Document,
+    findings: &mut Findings,
+) {
+    let stop_times = applications
+        .iter()
+        .filter_map(|a| Some((a.stop_time?, a.variables.location("stoptime")?)));
+    let latencies = document.connections.iter().filter_map(|c| c.latency);
+    for (seconds, place) in stop_times.chain(latencies) {
+        if let Err(error) = timebase.ticks(seconds) {
+            let advice = "write a shorter time, or set a longer timebase";
+            findings.error(place, &error.to_string(), advice);
+        }
+    }
 }
 
 /// The one timebase of all applications.

@@ -61,7 +61,7 @@ impl<'a> Links<'a> {
             width: written.width,
             communication: written.communication,
             processing: written.processing,
-            acceptable_latency: written.latency_seconds,
+            acceptable_latency: written.latency.map(|(seconds, _)| seconds),
             max_buffered: written.max_buffered,
             location: written.location,
         })

@@ -138,11 +138,14 @@ impl Job {
     /// Gives meaning to the text of a file that messages call `name`.
     ///
     /// # Errors
-    /// Everything that is wrong with it, warnings included, in the order of the file.
-    pub fn parse(name: &str, text: &str) -> Result<Self, Diagnostics> {
+    /// Everything that is wrong with it, warnings included, in the order of the file; of bytes that
+    /// are no text, the first only.
+    pub fn parse(name: &str, text: impl AsRef<[u8]>) -> Result<Self, Diagnostics> {
         let mut findings = file::Findings::new(name);
-        let document = file::read(text, &mut findings);
-        build::job(name, document, findings)
+        match file::text_of(text.as_ref(), &mut findings) {
+            Some(text) => build::job(name, file::read(text, &mut findings), findings),
+            None => Err(Diagnostics(findings.sorted())),
+        }
     }
 
     /// A job of one application without connections: a program that nobody coupled.
