@@ -26,10 +26,10 @@ pub(super) struct Point {
     pub(super) crowded: bool,
 }
 
-const WIDTH: f64 = 720.0;
+const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 460.0;
 const LEFT: f64 = 70.0;
-const RIGHT: f64 = 190.0;
+const RIGHT: f64 = 220.0;
 const TOP: f64 = 50.0;
 const BOTTOM: f64 = 80.0;
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::figure::{Figure, Point, Series};
-use super::rows::{matching, numbers, quantile, shown, table};
+use super::rows::{matching, numbers, quantile, shown, spread, table};
 use super::{Bench, Run, page, result_of};
 
 /// The populations of one run.
@@ -42,6 +42,9 @@ const NEURONS: u32 = 100_000;
 const INPUTS: u32 = 100;
 const WARMUP_TICKS: u32 = 100;
 
+/// What a spike costs, in the lines of the bench.
+const COST: &str = "ns_per_delivered";
+
 /// What the seed's figure asks for.
 const FIGURE_SECONDS: f64 = 100.0;
 
@@ -57,7 +60,7 @@ pub(super) fn run(bench: &Bench<'_>) -> Result<bool, String> {
     let (mut lines, path) = bench.lines_file("spikes")?;
     let (mut results, mut complete) = (Vec::new(), true);
     let cases = cases(bench);
-    for round in 1..=bench.rounds(if bench.options.quick { 1 } else { 3 }) {
+    for round in 1..=bench.rounds(if bench.options.quick { 1 } else { 5 }) {
         for (case, subject) in cases
             .iter()
             .flat_map(|case| SUBJECTS.iter().map(move |s| (case, s)))
@@ -232,8 +235,8 @@ fn tables(results: &[Value], cases: &[Case]) -> String {
         "subject",
         "ranks",
         "ms per simulated s",
-        "ns per spike sent",
-        "ns per spike delivered",
+        "ns per spike delivered, p50 (p25-p75)",
+        "times tutti",
         "spikes/s",
         "bytes per spike",
         "late",
@@ -248,7 +251,7 @@ fn tables(results: &[Value], cases: &[Case]) -> String {
         let Some(first) = own.first() else { continue };
         let rows = SUBJECTS.iter().flat_map(|&subject| {
             own.iter()
-                .filter_map(move |case| row(&of(results, subject, case), subject, case))
+                .filter_map(move |case| row(results, subject, case))
         });
         text += &format!("**{topology}**, N = {}, K = {INPUTS}\n\n", first.neurons);
         text += &table(&header, &rows.collect::<Vec<_>>());
@@ -257,16 +260,23 @@ fn tables(results: &[Value], cases: &[Case]) -> String {
     text
 }
 
-fn row(results: &[&Value], subject: Subject, case: &Case) -> Option<Vec<String>> {
-    let median = |field: &str| quantile(&numbers(results, field), 0.5);
+fn row(results: &[Value], subject: Subject, case: &Case) -> Option<Vec<String>> {
+    let ours = Subject {
+        name: "tutti",
+        ..subject
+    };
+    let ours = numbers(&of(results, ours, case), COST);
+    let results = of(results, subject, case);
+    let median = |field: &str| quantile(&numbers(&results, field), 0.5);
+    let ratio = quantile(&ours, 0.5).and_then(|ours| Some(median(COST)? / ours));
     let late = median("late")? / median("delivered")?.max(1.0);
     let bytes = median("bytes_per_spike")?;
     Some(vec![
         subject.full_name(),
         format!("{0}+{0}", case.ranks),
         shown(1_000.0 * median("wall_per_simulated_s")?),
-        shown(median("ns_per_inserted")?),
-        shown(median("ns_per_delivered")?),
+        spread(&numbers(&results, COST)),
+        ratio.map_or_else(|| "-".into(), shown),
         format!("{:.2e}", median("spikes_per_s")?),
         if bytes > 0.0 {
             shown(bytes)
@@ -306,8 +316,8 @@ fn draw(bench: &Bench<'_>, results: &[Value], cases: &[Case]) -> Result<(), Stri
     let figure = Figure {
         title: format!("Two populations, K = {INPUTS}: wall-clock for 100 simulated seconds"),
         note: format!(
-            "Extrapolated from {shortest} simulated seconds or more. Hollow: more ranks than the \
-             {} processors.",
+            "Extrapolated from runs of {shortest} s or more of simulated time. Hollow: more ranks than \
+             the {} processors.",
             bench.processors
         ),
         series: series.filter(|series| !series.points.is_empty()).collect(),
