@@ -11,8 +11,9 @@ use transport_core::WaitError;
 use crate::Error;
 use crate::report::{Member, Message, seconds};
 
-/// How long a rank that fails because another one is gone keeps silent.
-const LET_THE_FIRST_SPEAK: Duration = Duration::from_millis(300);
+/// How long a rank that fails because another one is gone keeps silent: the launcher, however busy,
+/// stops it meanwhile.
+const LET_THE_FIRST_SPEAK: Duration = Duration::from_secs(1);
 /// Progress is told at most this often.
 const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
@@ -40,6 +41,18 @@ impl Channel {
             std::thread::sleep(LET_THE_FIRST_SPEAK);
         }
         error.into()
+    }
+
+    /// Says that the start waits for ranks that have not joined. A launcher of ours sees that
+    /// itself, and who they are.
+    pub(crate) fn waits_for_all(&self, application: &str, within: Duration) {
+        if self.socket.is_none() {
+            eprintln!(
+                "tutti: {application} rank 0 waits in start-up for all ranks to join; a program that \
+                 never joins (does not use MUSIC, or has ended) ends the job in {} s",
+                within.as_secs()
+            );
+        }
     }
 
     /// Says one line. A launcher that is gone ends this process soon, so that errors do not matter.

@@ -1,11 +1,12 @@
 //! From the environment to a [`Setup`], from there to a [`Runtime`], and out again in order.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use music_core::{Handler, Job, Report};
 use transport::AnyFabric;
@@ -15,6 +16,9 @@ use transport_core::Driver;
 use crate::channel::{Channel, Watcher};
 use crate::report::{Message, ProcessReport};
 use crate::{APPLICATION_VARIABLE, Error, FILE_VARIABLE, REPORT_VARIABLE};
+
+/// When to say that the ranks of a job have not all joined.
+const JOINED_WITHIN: Duration = Duration::from_secs(5);
 
 /// A program that has joined its job and publishes and maps its ports; see
 /// [`music_core::Setup`] for everything that it can do.
@@ -32,7 +36,9 @@ pub struct Runtime {
 
 /// What has to be left in order at the end.
 struct Membership {
-    bootstrap: Bootstrap,
+    /// Not closed after an error: a launcher takes that for a crash and may end the process before
+    /// it can say what happened.
+    bootstrap: ManuallyDrop<Bootstrap>,
     channel: Channel,
 }
 
@@ -44,14 +50,14 @@ struct Membership {
 pub fn setup() -> Result<Setup, Error> {
     let socket = inherited_stream(REPORT_VARIABLE, environment)?;
     let channel = Channel::new(socket.map(UnixStream::from));
-    let mut bootstrap = Bootstrap::from_env()?;
+    let mut bootstrap = ManuallyDrop::new(Bootstrap::from_env()?);
     let rank = bootstrap.rank().0;
-    let job = Arc::new(read_job(&mut bootstrap)?);
+    let job = Arc::new(read_job(&mut bootstrap, &channel)?);
     job.check_ranks(bootstrap.size())
         .map_err(music_core::Error::from)?;
     let application = own_application(&job, rank)?;
     let options = transport::Options::from_environment()?;
-    let fabric = transport::open(&mut bootstrap, &options)?;
+    let fabric = transport::open(&mut *bootstrap, &options)?;
     let driver = Driver::new(fabric);
     let watcher = Box::new(Watcher::new(channel.clone()));
     let inner = music_core::Setup::new(driver, job, application, watcher)
@@ -108,14 +114,14 @@ impl Runtime {
         self.inner.into_driver().into_fabric().close();
         let wall_s = self.started.elapsed().as_secs_f64();
         channel.say(&Message::Finished(ProcessReport::new(&report, wall_s)));
-        bootstrap.finalize()?;
+        ManuallyDrop::into_inner(bootstrap).finalize()?;
         Ok(report)
     }
 }
 
 /// The file that the environment names, the same on all ranks; a job of this program alone if it
 /// names none.
-fn read_job(bootstrap: &mut Bootstrap) -> Result<Job, Error> {
+fn read_job(bootstrap: &mut Bootstrap, channel: &Channel) -> Result<Job, Error> {
     let Some(path) = std::env::var_os(FILE_VARIABLE).map(PathBuf::from) else {
         return Ok(Job::alone(&program_name(), bootstrap.size()));
     };
@@ -123,14 +129,32 @@ fn read_job(bootstrap: &mut Bootstrap) -> Result<Job, Error> {
         path: path.clone(),
         source,
     })?;
-    if !is_agreed(bootstrap, &text)? {
+    let job = Job::parse(&path.display().to_string(), &text);
+    let own = job.as_ref().ok().and_then(|job| first_of(job, bootstrap));
+    let tell = |within: Duration| {
+        if let Some(application) = own {
+            channel.waits_for_all(application, within);
+        }
+    };
+    if !is_agreed(bootstrap, &text, tell)? {
         return Err(Error::Differs(path));
     }
-    Ok(Job::parse(&path.display().to_string(), &text)?)
+    Ok(job?)
+}
+
+/// The application whose first rank this is, if it is one: it speaks for the others.
+fn first_of<'a>(job: &'a Job, bootstrap: &Bootstrap) -> Option<&'a str> {
+    let rank = bootstrap.rank().0;
+    let application = &job.applications[job.application_of(rank)?];
+    (application.first_rank == rank).then_some(application.name.as_str())
 }
 
 /// Whether rank 0 reads the same text.
-fn is_agreed(bootstrap: &mut Bootstrap, text: &str) -> Result<bool, Error> {
+fn is_agreed(
+    bootstrap: &mut Bootstrap,
+    text: &str,
+    tell: impl FnOnce(Duration),
+) -> Result<bool, Error> {
     const KEY: &str = "tutti-file";
     if bootstrap.size() == 1 {
         return Ok(true);
@@ -142,7 +166,7 @@ fn is_agreed(bootstrap: &mut Bootstrap, text: &str) -> Result<bool, Error> {
     if bootstrap.rank().0 == 0 {
         bootstrap.put(KEY, &hash)?;
     }
-    bootstrap.barrier()?;
+    bootstrap.barrier_telling(JOINED_WITHIN, tell)?;
     Ok(bootstrap.get(KEY)? == hash)
 }
 

@@ -7,20 +7,37 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
 use transport::bootstrap::{Bootstrap, Prediction};
-use transport::launch::find_program;
 use tutti::Job;
 
+use super::check::find;
 use super::failure;
-use super::load::load;
+use super::load::{check_room, load};
+use crate::usage::complain;
+
+/// How long the other ranks have to say what is wrong with the file too.
+const OTHERS_SPEAK: Duration = Duration::from_secs(1);
 
 /// Becomes the application; returns only if that fails.
 pub(super) fn become_rank(file: &Path, place: Prediction) -> ExitCode {
     let job = match load(file) {
         Ok(job) => job,
-        Err(code) => return code,
+        Err(code) => {
+            // Others may find the same mistakes, and say so, or may wait for this rank.
+            std::thread::sleep(OTHERS_SPEAK);
+            leave("the file cannot be used");
+            return code;
+        }
     };
+    if let Err(error) = check_room(&job) {
+        // Every rank knows; one says it.
+        if place.rank == 0 {
+            complain("music", &error);
+        }
+        return ExitCode::FAILURE;
+    }
     let given = place
         .size
         .unwrap_or_else(|| job.ranks().max(place.rank + 1));
@@ -56,22 +73,15 @@ fn leave(reason: &str) {
 
 fn command(job: &Job, application: usize, file: &Path) -> Result<Command, String> {
     let section = &job.applications[application];
-    let directory = section.working_directory.as_deref().map(Path::new);
     let beside = std::env::current_exe()
         .ok()
         .and_then(|own| own.parent().map(PathBuf::from));
-    let program = find_program(
-        &section.name,
-        section.binary.as_ref(),
-        directory,
-        beside.as_deref(),
-        std::env::var_os("PATH").as_deref(),
-    )
-    .map_err(|error| error.to_string())?;
+    let path = std::env::var_os("PATH");
+    let program = find(section, beside.as_deref(), path.as_deref())?;
     let mut command = Command::new(program);
     command.arg0(&section.binary).args(&section.arguments);
     command.envs(variables(job, application, file)?);
-    if let Some(directory) = directory {
+    if let Some(directory) = &section.working_directory {
         command.current_dir(directory);
     }
     Ok(command)

@@ -9,7 +9,7 @@ use clap::Args;
 use transport::launch::find_program;
 use tutti::{Application, Job};
 
-use super::load::read;
+use super::load::{check_room, read};
 use crate::usage::print;
 
 /// Options of `music check`.
@@ -32,10 +32,10 @@ pub(super) fn check(options: &CheckOptions) -> ExitCode {
     if let Err(code) = print("music", &tutti::plan::describe(&job).to_string()) {
         return code;
     }
-    if options.no_binaries {
-        return ExitCode::SUCCESS;
+    let mut problems: Vec<String> = check_room(&job).err().into_iter().collect();
+    if !options.no_binaries {
+        problems.extend(missing_programs(&job));
     }
-    let problems = problems(&job);
     for problem in &problems {
         eprintln!("{problem}");
     }
@@ -47,7 +47,7 @@ pub(super) fn check(options: &CheckOptions) -> ExitCode {
 }
 
 /// One line per program that cannot be started.
-fn problems(job: &Job) -> Vec<String> {
+fn missing_programs(job: &Job) -> Vec<String> {
     let beside = std::env::current_exe()
         .ok()
         .and_then(|own| own.parent().map(PathBuf::from));
@@ -55,17 +55,21 @@ fn problems(job: &Job) -> Vec<String> {
     let problem = |application: &Application| {
         let line = application.location.line;
         find(application, beside.as_deref(), path.as_deref())
+            .and_then(|file| {
+                can_execute(&file).map_err(|problem| format!("{}: {problem}", file.display()))
+            })
             .err()
             .map(|problem| format!("{}:{line}: {problem}", job.file))
     };
     job.applications.iter().filter_map(problem).collect()
 }
 
-fn find(
+/// The program of an application, if it and its directory are there.
+pub(super) fn find(
     application: &Application,
     beside: Option<&Path>,
     path: Option<&OsStr>,
-) -> Result<(), String> {
+) -> Result<PathBuf, String> {
     let directory = application.working_directory.as_deref().map(Path::new);
     if let Some(directory) = directory.filter(|directory| !directory.is_dir()) {
         let name = &application.name;
@@ -75,9 +79,8 @@ fn find(
         ));
     }
     let binary = application.binary.as_ref();
-    let file = find_program(&application.name, binary, directory, beside, path)
-        .map_err(|error| error.to_string())?;
-    can_execute(&file).map_err(|problem| format!("{}: {problem}", file.display()))
+    find_program(&application.name, binary, directory, beside, path)
+        .map_err(|error| error.to_string())
 }
 
 /// Whether the kernel will know what to do with an executable file.

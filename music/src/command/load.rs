@@ -4,9 +4,11 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
+use transport::shm::RANKS_MAX;
 use tutti::{Diagnostic, Job};
 
 use super::failure;
+use crate::input::music_file;
 
 /// Reads a file; mistakes and warnings go to standard error.
 ///
@@ -20,12 +22,30 @@ pub(super) fn load(file: &Path) -> Result<Job, ExitCode> {
 
 /// As [`load`], without the warnings of a file that has no mistakes.
 pub(super) fn read(file: &Path) -> Result<Job, ExitCode> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| failure(&format!("{}: {error}", file.display())))?;
-    Job::parse(&file.display().to_string(), &text).map_err(|diagnostics| {
+    let text = music_file(file).map_err(|problem| failure(&problem))?;
+    Job::parse(&file.display().to_string(), text).map_err(|diagnostics| {
         say(&diagnostics.0);
         ExitCode::FAILURE
     })
+}
+
+/// Checks that shared memory carries so many ranks.
+///
+/// # Errors
+/// One line with the file, the sum, and the limit.
+pub(super) fn check_room(job: &Job) -> Result<(), String> {
+    let (needed, file) = (job.ranks(), &job.file);
+    if usize::try_from(needed).is_ok_and(|needed| needed <= RANKS_MAX) {
+        return Ok(());
+    }
+    let shares = job.applications.iter();
+    let shares: Vec<String> = shares
+        .map(|a| format!("{} {}", a.name, a.processes))
+        .collect();
+    Err(format!(
+        "{file} needs {needed} processes ({}); one machine carries at most {RANKS_MAX}",
+        shares.join(", ")
+    ))
 }
 
 fn say(diagnostics: &[Diagnostic]) {

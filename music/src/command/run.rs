@@ -10,14 +10,14 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use transport::bootstrap::{environment, predict_rank};
+use transport::bootstrap::{TIMEOUT_VARIABLE, environment, predict_rank};
 use transport::launch::{Event, Launch, LaunchError, ProcessSpec};
 use tutti::Job;
 use tutti::report::Message;
 
 use super::become_rank::variables;
 use super::failure;
-use super::load::load;
+use super::load::{check_room, load};
 use progress::Progress;
 use screen::Screen;
 use signals::Signals;
@@ -79,6 +79,10 @@ pub enum When {
 /// After a failure or a signal, processes have this long to end by themselves.
 const GRACE: Duration = Duration::from_millis(800);
 
+/// How long ranks may take to join, in seconds, where [`TIMEOUT_VARIABLE`] does not say it. Long: this
+/// launcher sees by itself which programs have ended, and says for whom the others wait.
+const JOINED_WITHIN: &str = "600";
+
 /// Our launcher marks every process of a job with it.
 const JOB_VARIABLE: &str = "TUTTI_JOB";
 
@@ -104,6 +108,9 @@ pub(super) fn run(options: &RunOptions) -> ExitCode {
         Ok(job) => job,
         Err(code) => return code,
     };
+    if let Err(error) = check_room(&job) {
+        return failure(&error);
+    }
     match launch(&job, options) {
         Ok(code) => ExitCode::from(code),
         Err(error) => failure(&error),
@@ -132,12 +139,15 @@ fn launch(job: &Job, options: &RunOptions) -> Result<u8, Box<dyn std::error::Err
 fn processes(job: &Job, file: &Path) -> Result<Vec<ProcessSpec>, String> {
     let mut processes = Vec::new();
     for (index, application) in job.applications.iter().enumerate() {
-        let variables = variables(job, index, file)?;
+        let mut variables = variables(job, index, file)?.to_vec();
+        if environment(TIMEOUT_VARIABLE).is_none() {
+            variables.push((TIMEOUT_VARIABLE.into(), JOINED_WITHIN.into()));
+        }
         for rank in 0..application.processes {
             processes.push(ProcessSpec {
                 program: application.binary.clone().into(),
                 args: application.arguments.iter().map(Into::into).collect(),
-                env: variables.to_vec(),
+                env: variables.clone(),
                 cwd: application.working_directory.as_ref().map(PathBuf::from),
                 label: format!("{}.{rank}", application.name),
                 app: u32::try_from(index).unwrap_or(u32::MAX),

@@ -20,8 +20,16 @@ fn mpiexec(play: &Playground, ranks: &str, arguments: &[&str]) -> Option<Finishe
         .args(arguments);
     command
         .current_dir(play.path(""))
-        .env("TUTTI_HEAP_MIB", "4");
+        .env("TUTTI_HEAP_MIB", "4")
+        .env("TUTTI_BOOTSTRAP_TIMEOUT", "8");
     Some(finish(start(&mut command)))
+}
+
+/// A job of two, of which one is the generator.
+fn beside_a_generator(play: &Playground, other: &str) {
+    let text =
+        format!("stoptime=1.0\n[A]\n{other}\nnp=1\n[B]\nbinary=eventgenerator\nargs=10\nnp=1\n");
+    play.write("pair.music", &text);
 }
 
 #[test]
@@ -89,4 +97,48 @@ fn a_program_that_is_not_there_ends_the_whole_job() {
         "{finished:?}"
     );
     play.expect_nothing_left();
+}
+
+#[test]
+fn a_program_that_never_joins_is_told_of_and_ends_the_job() {
+    let play = Playground::new();
+    beside_a_generator(&play, "binary=/bin/true");
+    let Some(finished) = mpiexec(&play, "2", &["pair.music"]) else {
+        return;
+    };
+
+    assert_ne!(finished.code, 0, "{finished:?}");
+    let told = [
+        "tutti: B rank 0 waits in start-up for all ranks to join; a program that never joins ",
+        "eventgenerator: waited 8 s for all ranks to join, ",
+    ];
+    for line in told {
+        assert_eq!(finished.stderr.matches(line).count(), 1, "{finished:?}");
+    }
+    play.expect_nothing_left();
+}
+
+#[test]
+fn a_directory_that_is_not_there_or_a_file_that_no_kernel_starts_ends_the_whole_job() {
+    let play = Playground::new();
+    play.write("program", "#!/no/such/interpreter\n");
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(play.path("program"), mode).unwrap();
+    for (other, said) in [
+        (
+            "binary=eventgenerator\nargs=10\nwd=/nowhere",
+            "music: A: wd=/nowhere is no directory\n",
+        ),
+        ("binary=./program", "program: No such file or directory"),
+    ] {
+        beside_a_generator(&play, other);
+        let Some(finished) = mpiexec(&play, "2", &["pair.music"]) else {
+            return;
+        };
+
+        assert_ne!(finished.code, 0, "{finished:?}");
+        assert!(finished.stderr.contains(said), "{finished:?}");
+        assert!(!finished.stderr.contains("waited"), "{finished:?}");
+        play.expect_nothing_left();
+    }
 }

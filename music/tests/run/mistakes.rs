@@ -1,6 +1,6 @@
 //! Mistakes of users: one line that says what is wrong, and no process left waiting.
 
-use crate::playground::Playground;
+use crate::playground::{Playground, finish, start};
 
 /// Runs an example after a change of its text.
 #[track_caller]
@@ -27,6 +27,20 @@ fn a_mistake_in_the_file_names_its_place() {
         "chain.music:22:1: ",
     );
     refused("chain.music", "np=1", "np=one", 1, "chain.music:7:4: ");
+}
+
+#[test]
+fn what_is_no_music_file_is_one_line() {
+    let play = Playground::new();
+    for program in [&["music", "run"][..], &["music", "check"], &["spikecheck"]] {
+        for file in ["/dev/zero", "/dev/full", "/proc", "/dev/null"] {
+            let finished = play.run(program[0], &[&program[1..], &[file]].concat());
+
+            let code = if program[0] == "spikecheck" { 2 } else { 1 };
+            finished.fails_with(code, &format!("{}: {file} is ", program[0]));
+            assert_eq!(finished.stderr.lines().count(), 1);
+        }
+    }
 }
 
 #[test]
@@ -168,4 +182,33 @@ fn a_run_that_starts_itself_is_refused() {
 
     finished.fails_with(2, "started by an application of `music run`");
     play.expect_nothing_left();
+}
+
+#[test]
+fn more_ranks_than_a_machine_carries_are_refused_before_anything_starts() {
+    let play = Playground::new();
+    let application = "binary=eventgenerator\nargs=10\nnp=257\n";
+    play.write(
+        "large.music",
+        &format!("stoptime=1\n[A]\n{application}[B]\n{application}"),
+    );
+    let line = "large.music needs 514 processes (A 257, B 257); one machine carries at most 512\n";
+
+    let run = play.run("music", &["run", "large.music"]);
+    let check = play.run("music", &["check", "--no-binaries", "large.music"]);
+    let mut rank = play.command("music", &["large.music"]);
+    let ranks = [0, 7].map(|number| {
+        let rank = rank
+            .env("PMI_RANK", number.to_string())
+            .env("PMI_SIZE", "514");
+        finish(start(rank))
+    });
+
+    assert_eq!(run.fails_with(1, line).stderr, format!("music: {line}"));
+    assert_eq!(check.fails_with(1, line).stderr, line);
+    assert_eq!(
+        ranks[0].fails_with(1, line).stderr,
+        format!("music: {line}")
+    );
+    assert_eq!(ranks[1].fails_with(1, "").stderr, "");
 }

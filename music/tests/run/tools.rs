@@ -29,6 +29,31 @@ fn the_logger_prints_the_reference_s_lines() {
 }
 
 #[test]
+fn an_id_that_the_application_lacks_is_named_with_its_line() {
+    let play = Playground::new();
+    play.write("spikes-0.dat", "# t id\n0.001 1\n0.002 2\n");
+    play.write("units.dat", "0 1\n2\n");
+    for (source, tool) in [
+        (
+            "binary=eventsource\n  args=2 spikes-",
+            "eventsource: spikes-0.dat:3",
+        ),
+        (
+            "binary=eventselect\n  args=2 units.dat",
+            "eventselect: units.dat:2",
+        ),
+    ] {
+        let text = pair(source, "binary=eventdelay", 2);
+        play.write("x.music", &(text + "sink.out -> source.in [2] latency=1\n"));
+
+        let finished = play.run("music", &["run", "x.music"]);
+
+        let line = format!("{tool}: the id 2 is not below N_UNITS, 2; ids count from 0\n");
+        finished.fails_with(1, &line);
+    }
+}
+
+#[test]
 fn lines_are_prefixed_with_application_and_rank() {
     let play = Playground::new();
     play.write("spikes-0.dat", "0.001 0\n");

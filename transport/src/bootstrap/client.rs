@@ -9,8 +9,13 @@ use super::wire::{KEY_MAX, LINE_MAX, Malformed, Message, VALUE_MAX, one_word};
 
 /// How long a server may take to answer a request.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
-/// How long the other ranks may take to come to a fence.
-const FENCE_WITHIN: Duration = Duration::from_secs(600);
+/// How long the other ranks may take to come to a fence: under a foreign launcher nobody else notices
+/// a program that never joins.
+const FENCE_WITHIN: Duration = Duration::from_secs(60);
+/// The first rank that gives up ends the job, so each waits a little longer than the one before and
+/// one of them speaks for all.
+const APART: Duration = Duration::from_millis(100);
+const APART_MOST: Duration = Duration::from_secs(5);
 
 /// How long to wait for what.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +38,12 @@ impl Patience {
         let fence = Duration::from_secs(u64::from(seconds.max(1)));
         let answer = fence.min(ANSWER_WITHIN);
         Ok(Self { answer, fence })
+    }
+
+    /// That of one rank among others.
+    pub(crate) fn of_rank(self, rank: u32) -> Self {
+        let fence = self.fence + APART_MOST.min(APART * rank);
+        Self { fence, ..self }
     }
 }
 
@@ -154,9 +165,26 @@ impl Client {
     }
 
     pub(crate) fn barrier(&mut self) -> Result<(), BootstrapError> {
+        self.barrier_telling(Duration::MAX, |_| {})
+    }
+
+    /// As `barrier`; calls `tell` with the whole time that it may take if it takes longer than
+    /// `after`.
+    pub(crate) fn barrier_telling(
+        &mut self,
+        after: Duration,
+        tell: impl FnOnce(Duration),
+    ) -> Result<(), BootstrapError> {
         let request = "cmd=barrier_in\n";
+        let awaited = "all ranks to join, as a program that does not use MUSIC never does,";
+        let within = self.patience.fence;
         self.send(request)?;
-        let line = self.receive("the other ranks at a fence", self.patience.fence)?;
+        let mut received = self.channel.receive(within.min(after));
+        if matches!(received, Err(ChannelError::Late)) && after < within {
+            tell(within);
+            received = self.channel.receive(within - after);
+        }
+        let line = received.map_err(|error| self.failed(error, awaited, within))?;
         self.read_answer(request, &line, "barrier_out", |_| Ok(()))
     }
 

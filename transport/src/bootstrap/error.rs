@@ -4,7 +4,7 @@
 use std::io;
 use std::time::Duration;
 
-/// Variable that bounds every wait of the bootstrap, in seconds.
+/// Variable that bounds every wait of the bootstrap, in seconds; 60 from the start.
 pub const TIMEOUT_VARIABLE: &str = "TUTTI_BOOTSTRAP_TIMEOUT";
 
 /// Why the bootstrap failed.

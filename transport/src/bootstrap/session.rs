@@ -57,7 +57,8 @@ impl Bootstrap {
             let (rank, size) = place_beside_fd(&fd, &lookup)?;
             let endpoint = format!("PMI_FD={fd}");
             let stream = inherited_stream("PMI_FD", &lookup)?.expect("PMI_FD is set");
-            return Self::join(Client::new(stream, endpoint, patience), rank, size);
+            let client = Client::new(stream, endpoint, patience.of_rank(rank));
+            return Self::join(client, rank, size);
         }
         if let Some(address) = lookup("PMI_PORT") {
             let id = lookup("PMI_ID").ok_or_else(|| BootstrapError::Missing {
@@ -225,6 +226,22 @@ impl Bootstrap {
         match &mut self.server {
             Server::None(_) => Ok(()),
             Server::Pmi(client) => client.barrier(),
+        }
+    }
+
+    /// As [`barrier`](Self::barrier). If it takes longer than `after`, calls `tell` with the time
+    /// after which it gives up.
+    ///
+    /// # Errors
+    /// As `barrier`.
+    pub fn barrier_telling(
+        &mut self,
+        after: Duration,
+        tell: impl FnOnce(Duration),
+    ) -> Result<(), BootstrapError> {
+        match &mut self.server {
+            Server::None(_) => Ok(()),
+            Server::Pmi(client) => client.barrier_telling(after, tell),
         }
     }
 

@@ -21,7 +21,7 @@ mod futex;
 #[cfg(not(loom))]
 mod guard;
 #[cfg(not(loom))]
-mod layout;
+pub(crate) mod layout;
 #[cfg(not(loom))]
 mod leader;
 #[cfg(not(loom))]
@@ -41,7 +41,7 @@ mod provision;
 #[cfg(not(loom))]
 mod room;
 #[cfg(not(loom))]
-mod segment;
+pub(crate) mod segment;
 #[cfg(not(loom))]
 mod wire;
 
@@ -51,3 +51,6 @@ pub use error::OpenError;
 pub use fabric::ShmFabric;
 #[cfg(not(loom))]
 pub use options::ShmOptions;
+
+/// Most ranks of one node.
+pub const RANKS_MAX: usize = line::MATES_MAX;
