@@ -18,18 +18,18 @@ pub(super) const PAGE_BYTES: u64 = 4096;
 
 /// What one rank chooses and all agree on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Geometry {
+pub(crate) struct Geometry {
     /// Ranks of the node.
-    pub(super) ranks: u32,
+    pub(crate) ranks: u32,
     /// Counters of each rank in each of the two domains.
-    pub(super) counters: u32,
+    pub(crate) counters: u32,
     /// Bytes of each rank's heap, a multiple of a page.
-    pub(super) heap_bytes: u64,
+    pub(crate) heap_bytes: u64,
 }
 
 /// The positions, in bytes from the start of the segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     pub(super) ranks: usize,
     pub(super) counters: usize,
     pub(super) heap_words: usize,
@@ -40,7 +40,7 @@ pub(super) struct Layout {
 
 impl Geometry {
     /// The positions; `None` if there are too many ranks or the sum exceeds the address space.
-    pub(super) fn layout(self) -> Option<Layout> {
+    pub(crate) fn layout(self) -> Option<Layout> {
         let ranks = usize::try_from(self.ranks).ok()?;
         let counters = usize::try_from(self.counters).ok()?;
         let heap_bytes = usize::try_from(self.heap_bytes).ok()?;
@@ -65,7 +65,7 @@ impl Geometry {
 
 impl Layout {
     /// Size of the segment.
-    pub(super) const fn bytes(&self) -> usize {
+    pub(crate) const fn bytes(&self) -> usize {
         self.bytes
     }
 
@@ -93,16 +93,23 @@ impl Layout {
 
     /// A line of a rank; node counters come first, network counters after them.
     #[inline]
-    pub(super) fn line(&self, mate: usize, domain: Domain, slot: usize) -> usize {
+    pub(crate) fn line(&self, mate: usize, domain: Domain, slot: usize) -> usize {
         assert!(mate < self.ranks, "no rank {mate} on this node");
         assert!(slot < self.counters, "no counter {slot} in this fabric");
         let row = 2 * mate + domain as usize;
         self.lines_at + (row * self.counters + slot) * LINE_BYTES
     }
 
+    /// Whether a line begins at a position.
+    pub(crate) fn is_line(&self, position: usize) -> bool {
+        let lines = 2 * self.ranks * self.counters;
+        let from_first = position.checked_sub(self.lines_at);
+        from_first.is_some_and(|at| at.is_multiple_of(LINE_BYTES) && at / LINE_BYTES < lines)
+    }
+
     /// `bytes` bytes of a rank's heap from byte `at` on.
     #[inline]
-    pub(super) fn heap(&self, mate: usize, at: u64, bytes: u64) -> usize {
+    pub(crate) fn heap(&self, mate: usize, at: u64, bytes: u64) -> usize {
         assert!(mate < self.ranks, "no rank {mate} on this node");
         let heap_bytes = self.heap_words * WORD_BYTES;
         let end = at.checked_add(bytes);
@@ -116,7 +123,7 @@ impl Layout {
 
 /// The domain of a counter as a row of lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Domain {
+pub(crate) enum Domain {
     Node,
     Network,
 }
@@ -155,6 +162,9 @@ mod tests {
                 let heap_bytes = layout.heap_words * WORD_BYTES;
                 ranges.push((layout.heap(mate, 0, heap_bytes as u64), heap_bytes));
             }
+            let lines = ranges.iter().filter(|(at, _)| layout.is_line(*at)).count();
+            assert_eq!(lines, 2 * layout.ranks * layout.counters);
+            assert!(!layout.is_line(layout.lines_at + 8));
             ranges.sort_unstable();
 
             let mut end = size_of::<Header>();

@@ -40,14 +40,14 @@ pub(super) struct Seat {
 }
 
 /// A mapped segment.
-pub(super) struct Segment {
+pub(crate) struct Segment {
     map: MmapRaw,
     layout: Layout,
 }
 
 impl Segment {
     /// Makes a segment of zeros; the file is to be handed to the other ranks.
-    pub(super) fn create(layout: Layout) -> rustix::io::Result<OwnedFd> {
+    pub(crate) fn create(layout: Layout) -> rustix::io::Result<OwnedFd> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = rustix::fs::memfd_create("tutti", flags)?;
         let bytes = layout.bytes() as u64;
@@ -66,7 +66,7 @@ impl Segment {
     /// Maps a segment made by [`create`](Self::create), here or in another process.
     ///
     /// `None` if the file is not one of this geometry.
-    pub(super) fn map(file: &OwnedFd, geometry: Geometry) -> std::io::Result<Option<Self>> {
+    pub(crate) fn map(file: &OwnedFd, geometry: Geometry) -> std::io::Result<Option<Self>> {
         let Some(layout) = geometry.layout() else {
             return Ok(None);
         };
@@ -89,7 +89,7 @@ impl Segment {
         let _ = self.map.advise_range(Advice::PopulateWrite, at, bytes);
     }
 
-    pub(super) fn layout(&self) -> &Layout {
+    pub(crate) fn layout(&self) -> &Layout {
         &self.layout
     }
 
@@ -113,6 +113,21 @@ impl Segment {
         let at = self.at(self.layout.line(mate, domain, slot));
         // SAFETY: `layout.line` is the aligned position of a line in the mapping (invariant).
         unsafe { &*at.cast::<CachePadded<Line>>() }
+    }
+
+    /// The counter whose line begins at a position of the segment; `None` if none does.
+    pub(crate) fn line_at(&self, position: usize) -> Option<&Line> {
+        if !self.layout.is_line(position) {
+            return None;
+        }
+        let at = self.at(position).cast::<CachePadded<Line>>();
+        // SAFETY: `is_line` checked that a line begins there, in the mapping (invariant).
+        Some(unsafe { &*at })
+    }
+
+    /// The start of the mapping, of `layout().bytes()` bytes.
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.map.as_mut_ptr()
     }
 
     /// Words of a rank's heap.
