@@ -6,12 +6,13 @@
 //! | [`tools`] | the event tools, such as `eventgenerator` and `eventsink`, and `population` |
 //! | [`check`] | `spikecheck` |
 //!
-//! [`model`] computes what the tools send, [`spikes`] reads and writes spike files, [`plot`] draws
+//! [`input`] reads files, [`model`] computes what the tools send, [`spikes`] reads and writes spike files, [`plot`] draws
 //! them.
 #![forbid(unsafe_code)]
 
 pub mod check;
 pub mod command;
+pub mod input;
 pub mod model;
 pub mod plot;
 pub mod spikes;

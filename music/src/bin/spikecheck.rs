@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use music::check::{PortVerdict, judge};
+use music::input::music_file;
 use music::tools::ToolError;
 use tutti::Job;
 
@@ -56,9 +57,7 @@ fn main() -> ExitCode {
 
 fn verdicts(options: &Options) -> Result<Vec<PortVerdict>, ToolError> {
     let name = options.file.display().to_string();
-    let text =
-        std::fs::read_to_string(&options.file).map_err(|error| format!("{name}: {error}"))?;
-    let job = Job::parse(&name, &text)?;
+    let job = Job::parse(&name, music_file(&options.file)?)?;
     judge(&job, &options.directory)
 }
 
