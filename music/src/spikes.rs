@@ -3,11 +3,12 @@
 //!
 //! Times are written in the shortest form that reads back bit-identically.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use tutti::Event;
+
+use crate::input::{LineError, lines};
 
 /// Why a spike file could not be read.
 #[non_exhaustive]
@@ -46,13 +47,15 @@ pub fn read(path: &Path) -> Result<Vec<Event>, SpikeFileError> {
     Ok(spikes)
 }
 
-/// Reads a file and insists on ascending times, as a source that plays it needs.
+/// Reads a file and insists on ascending times and on ids below `units`, as a source that plays it
+/// needs.
 ///
 /// # Errors
-/// [`SpikeFileError`], also for a time that is before the one above it.
-pub fn read_sorted(path: &Path) -> Result<Vec<Event>, SpikeFileError> {
+/// [`SpikeFileError`], also for a time that is before the one above it and an id that is too high.
+pub fn read_sorted(path: &Path, units: u32) -> Result<Vec<Event>, SpikeFileError> {
     let mut spikes: Vec<Event> = Vec::new();
     for_each(path, |spike| {
+        is_unit(spike.id, units)?;
         if let Some(last) = spikes.last().filter(|last| spike.time < last.time) {
             let (time, last) = (spike.time, last.time);
             return Err(format!("time {time} after {last}; sort the file by time"));
@@ -67,24 +70,32 @@ fn for_each(
     path: &Path,
     mut take: impl FnMut(Event) -> Result<(), String>,
 ) -> Result<(), SpikeFileError> {
-    let io = |source| SpikeFileError::Io {
-        path: path.to_owned(),
-        source,
-    };
-    for (index, line) in BufReader::new(File::open(path).map_err(io)?)
-        .lines()
-        .enumerate()
-    {
-        let spike = parse_line(&line.map_err(io)?);
-        spike
-            .and_then(|spike| spike.map_or(Ok(()), &mut take))
-            .map_err(|what| SpikeFileError::Line {
-                path: path.to_owned(),
-                line: index + 1,
-                what,
-            })?;
+    let taken = lines(path, |line| parse_line(line)?.map_or(Ok(()), &mut take));
+    let path = || path.to_owned();
+    taken.map_err(|error| match error {
+        LineError::Io(source) => SpikeFileError::Io {
+            path: path(),
+            source,
+        },
+        LineError::Line(line, what) => SpikeFileError::Line {
+            path: path(),
+            line,
+            what,
+        },
+    })
+}
+
+/// Whether a population of `units` has a unit of this id.
+///
+/// # Errors
+/// The id and the limit in words.
+pub(crate) fn is_unit(id: u32, units: u32) -> Result<(), String> {
+    if id < units {
+        return Ok(());
     }
-    Ok(())
+    Err(format!(
+        "the id {id} is not below N_UNITS, {units}; ids count from 0"
+    ))
 }
 
 /// Writes one spike as a line.
@@ -119,8 +130,8 @@ fn parse_line(line: &str) -> Result<Option<Event>, String> {
 }
 
 fn shortened(text: &str) -> String {
-    let mut short: String = text.chars().take(40).collect();
-    if short.len() < text.len() {
+    let mut short: String = text.chars().take(40).flat_map(char::escape_debug).collect();
+    if text.chars().nth(40).is_some() {
         short.push_str("...");
     }
     short
@@ -154,6 +165,7 @@ mod tests {
             ("time", "x 1", ":1: `x` is not a time in seconds"),
             ("nan", "NaN 1", ":1: `NaN` is not a time in seconds"),
             ("id", "#\n1 -1", ":2: `-1` is not an id (0 to 2147483647)"),
+            ("bytes", "0.1 1\n\0", ":2: expected `time id`, found `\\0`"),
         ] {
             let path = file(name, text);
 
@@ -168,10 +180,23 @@ mod tests {
     fn a_time_that_goes_back_is_named() {
         let path = file("back", "# h\n0.1 1\n0.3 1\n0.2 1\n");
 
-        let error = read_sorted(&path).unwrap_err().to_string();
+        let error = read_sorted(&path, 10).unwrap_err().to_string();
 
         assert!(
             error.ends_with(":4: time 0.2 after 0.3; sort the file by time"),
+            "{error}"
+        );
+        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn an_id_that_the_population_lacks_is_named() {
+        let path = file("foreign", "0.1 9\n0.2 10\n");
+
+        let error = read_sorted(&path, 10).unwrap_err().to_string();
+
+        assert!(
+            error.ends_with(":2: the id 10 is not below N_UNITS, 10; ids count from 0"),
             "{error}"
         );
         std::fs::remove_file(path).unwrap();

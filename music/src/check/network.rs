@@ -154,7 +154,7 @@ impl<'a> Network<'a> {
                 .partition(options.units, ranks, rank)
                 .units()
                 .collect();
-            let spikes = spikes::read_sorted(&path)?;
+            let spikes = spikes::read_sorted(&path, options.units)?;
             events.extend(
                 spikes
                     .into_iter()
@@ -170,8 +170,8 @@ impl<'a> Network<'a> {
             ToolOptions::Select(Select {
                 units, units_file, ..
             }) => {
-                let ids = read_ids(&self.resolve(application, units_file))?;
-                Ok(ids.into_iter().filter(|id| id < units).collect())
+                let ids = read_ids(&self.resolve(application, units_file), *units)?;
+                Ok(ids.into_iter().collect())
             }
             _ => Ok(HashSet::new()),
         };

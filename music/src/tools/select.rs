@@ -8,7 +8,9 @@ use tutti::{OutputPort, Outputs};
 use super::ToolError;
 use super::options::{IndexType, Select};
 use super::stage::{Actor, Incoming, Stage, map_of};
+use crate::input::{LineError, lines};
 use crate::model::{Layout, Partition};
+use crate::spikes::is_unit;
 
 /// Runs the tool.
 pub(super) fn run(options: Select) -> Result<(), ToolError> {
@@ -29,28 +31,34 @@ pub(super) fn run(options: Select) -> Result<(), ToolError> {
         0.0,
     )?;
     stage.map_output(out, map_of(part)?, IndexType::Global, options.buffering)?;
-    let selected = read_ids(&options.units_file)?.into_iter().collect();
+    let selected = read_ids(&options.units_file, options.units)?
+        .into_iter()
+        .collect();
     stage.run(&mut Forwarding { out, selected })
 }
 
-/// The ids in a file, separated by white space; lines that start with `#` are skipped.
+/// The ids in a file, all below `units`, separated by white space; lines that start with `#` are
+/// skipped.
 ///
 /// # Errors
 /// One line with the file's name and the line.
-pub fn read_ids(path: &Path) -> Result<Vec<u32>, ToolError> {
-    let text = std::fs::read_to_string(path);
-    let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
+pub fn read_ids(path: &Path, units: u32) -> Result<Vec<u32>, ToolError> {
     let mut ids = Vec::new();
-    for (line, number) in text
-        .lines()
-        .zip(1..)
-        .filter(|(line, _)| !line.starts_with('#'))
-    {
-        for word in line.split_whitespace() {
-            let wrong = |_| format!("{}:{number}: `{word}` is not an id", path.display());
-            ids.push(word.parse().map_err(wrong)?);
+    let taken = lines(path, |line| {
+        if line.starts_with('#') {
+            return Ok(());
         }
-    }
+        for word in line.split_whitespace() {
+            let id = word.parse();
+            ids.push(id.map_err(|_| format!("`{word}` is not an id"))?);
+            is_unit(ids[ids.len() - 1], units)?;
+        }
+        Ok(())
+    });
+    taken.map_err(|error| match error {
+        LineError::Io(error) => format!("{}: {error}", path.display()),
+        LineError::Line(number, what) => format!("{}:{number}: {what}", path.display()),
+    })?;
     Ok(ids)
 }
 

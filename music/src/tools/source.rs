@@ -22,7 +22,7 @@ pub(super) fn run(options: Source) -> Result<(), ToolError> {
         options.mapping.index,
         options.buffering,
     )?;
-    let mut spikes = spikes::read_sorted(&options.files.of(stage.rank()))?;
+    let mut spikes = spikes::read_sorted(&options.files.of(stage.rank()), options.units)?;
     if options.mapping.index == IndexType::Local {
         let locals: HashMap<u32, u32> = part.units().zip(0..).collect();
         spikes.retain_mut(|spike| match locals.get(&spike.id) {
