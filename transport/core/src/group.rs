@@ -14,8 +14,9 @@ pub struct Group {
     me: u32,
 }
 
+/// What all members of a group see alike.
 #[derive(Debug)]
-struct Inner {
+pub(crate) struct Inner {
     members: Box<[Rank]>,
     node_of: Box<[u32]>,
     nodes: Box<[Box<[u32]>]>,
@@ -23,9 +24,18 @@ struct Inner {
 
 impl Group {
     /// All ranks of the job, by rank.
+    ///
+    /// Made once for a topology and shared by all its clones: any further call costs the same
+    /// however many ranks there are.
+    ///
+    /// # Panics
+    /// If `me` is not a rank of the job.
     pub fn world(topology: &Topology, me: Rank) -> Self {
-        let members: Vec<Rank> = (0..topology.size()).map(Rank).collect();
-        Self::new(topology, &members, me)
+        assert!(me.0 < topology.size(), "{me} is not a rank of the job");
+        Self {
+            inner: Arc::clone(topology.world()),
+            me: me.0,
+        }
     }
 
     /// The given ranks, in the given order.
@@ -140,9 +150,66 @@ impl Group {
     }
 }
 
+impl Inner {
+    /// The group in which a member's index is its rank, so that its nodes are the topology's.
+    pub(crate) fn world(node_of: &[u32], mates: &[Box<[Rank]>]) -> Self {
+        let size = u32::try_from(node_of.len()).expect("ranks are numbered by u32");
+        Self {
+            members: (0..size).map(Rank).collect(),
+            node_of: node_of.into(),
+            nodes: mates
+                .iter()
+                .map(|ranks| ranks.iter().map(|rank| rank.0).collect())
+                .collect(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_world_is_the_group_of_all_ranks_as_an_explicit_list(
+            labels in proptest::collection::vec(0_u8..9, 1..70),
+        ) {
+            let topology = Topology::from_nodes(&labels);
+            let all: Vec<Rank> = (0..topology.size()).map(Rank).collect();
+
+            for &me in &all {
+                let world = Group::world(&topology, me);
+                let listed = Group::new(&topology, &all, me);
+
+                prop_assert_eq!(world.me(), listed.me());
+                prop_assert_eq!(world.members(), listed.members());
+                prop_assert_eq!(&world.inner.node_of, &listed.inner.node_of);
+                prop_assert_eq!(&world.inner.nodes, &listed.inner.nodes);
+                prop_assert_eq!(world.leads(), listed.leads());
+                prop_assert_eq!(world.my_place(), listed.my_place());
+            }
+        }
+    }
+
+    #[test]
+    fn all_ranks_share_one_table_of_the_world() {
+        let topology = Topology::blocks(6, 2);
+        let first = Group::world(&topology, Rank(0));
+
+        let other = Group::world(&topology.clone(), Rank(5));
+
+        assert!(Arc::ptr_eq(&first.inner, &other.inner));
+    }
+
+    #[test]
+    fn a_topology_stays_equal_to_one_whose_world_nobody_asked_for() {
+        let (asked, fresh) = (Topology::blocks(6, 2), Topology::blocks(6, 2));
+
+        Group::world(&asked, Rank(0));
+
+        assert_eq!(asked, fresh);
+    }
 
     #[test]
     fn leaders_are_the_lowest_indices_of_their_nodes() {

@@ -1,8 +1,8 @@
 //! Which ranks share a node: a hierarchy is data.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use crate::Rank;
+use crate::{Rank, group};
 
 /// The nodes of a job and the ranks on each; cheap to clone.
 ///
@@ -12,11 +12,22 @@ pub struct Topology {
     inner: Arc<Inner>,
 }
 
-#[derive(PartialEq, Eq, Debug)]
+#[derive(Debug)]
 struct Inner {
     node_of: Box<[u32]>,
     mates: Box<[Box<[Rank]>]>,
+    /// The group of all ranks, once somebody has asked for it.
+    world: OnceLock<Arc<group::Inner>>,
 }
+
+impl PartialEq for Inner {
+    fn eq(&self, other: &Self) -> bool {
+        // The mates and the world follow from it.
+        self.node_of == other.node_of
+    }
+}
+
+impl Eq for Inner {}
 
 impl Topology {
     /// All ranks on one node.
@@ -52,6 +63,7 @@ impl Topology {
             inner: Arc::new(Inner {
                 node_of: node_of.into(),
                 mates,
+                world: OnceLock::new(),
             }),
         }
     }
@@ -79,6 +91,13 @@ impl Topology {
     /// The ranks that share a node with `rank`, itself included, ascending.
     pub fn mates(&self, rank: Rank) -> &[Rank] {
         self.ranks_of(self.node(rank))
+    }
+
+    /// What the members of the group of all ranks see alike.
+    pub(crate) fn world(&self) -> &Arc<group::Inner> {
+        let inner = &self.inner;
+        let make = || Arc::new(group::Inner::world(&inner.node_of, &inner.mates));
+        inner.world.get_or_init(make)
     }
 
     /// Whether the two share a node.
