@@ -10,7 +10,9 @@ use transport_core::{
 };
 
 use crate::CollectiveError;
+use crate::deal::{Dealt, Offer};
 use crate::exchange::Exchange;
+use crate::letters::Inbox;
 use crate::plan::{Plan, Want};
 use crate::stream::{self, Sink, Source};
 
@@ -188,11 +190,7 @@ impl Communicator {
         S: Source + ?Sized,
         K: Sink,
     {
-        match self.ended {
-            Some(WaitError::Lost(lost)) => return Err(lost.into()),
-            Some(_) => return Err(CollectiveError::Interrupted),
-            None => {}
-        }
+        self.check_usable()?;
         let deadline = absolute(driver, deadline);
         let ends = (source, sink);
         let result = stream::run(&mut self.exchange, driver, &self.group, ends, deadline);
@@ -200,6 +198,35 @@ impl Communicator {
             self.ended = Some(*error);
         }
         result
+    }
+
+    /// Runs a turn of a pairwise exchange; see the module `deal`.
+    pub(crate) fn deal<F: Fabric>(
+        &mut self,
+        driver: &mut Driver<F>,
+        offer: &Offer<'_>,
+        inbox: &mut Inbox,
+        deadline: Deadline,
+    ) -> Result<Dealt, CollectiveError> {
+        self.check_usable()?;
+        let result = self.exchange.deal(driver, offer, inbox, deadline);
+        if let Err(error) = &result {
+            self.ended = Some(*error);
+        }
+        Ok(result?)
+    }
+
+    /// The group as the exchange sees it.
+    pub(crate) fn exchange_shape(&self) -> &Group {
+        &self.exchange.shape
+    }
+
+    fn check_usable(&self) -> Result<(), CollectiveError> {
+        match self.ended {
+            Some(WaitError::Lost(lost)) => Err(lost.into()),
+            Some(_) => Err(CollectiveError::Interrupted),
+            None => Ok(()),
+        }
     }
 
     #[cold]

@@ -27,21 +27,23 @@ use crate::relay::{self, Marks, Relay, Route};
 /// The window of a communicator, and how its members meet.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    shape: Group,
+    pub(crate) shape: Group,
     window: Offset,
-    half_bytes: u64,
-    meeting: Meeting,
-    turns: u64,
+    pub(crate) half_bytes: u64,
+    pub(crate) meeting: Meeting,
+    pub(crate) turns: u64,
+    /// The members of the node that has most.
+    pub(crate) most_mates: u32,
     /// Where each member's slot lies on the board.
     at: Vec<u64>,
     /// Where each node's block begins on the board, and where the last one ends.
-    starts: Vec<u64>,
+    pub(crate) starts: Vec<u64>,
     /// Room for the lengths of a stream, so that a small one allocates nothing.
     pub(crate) lengths: Vec<u64>,
 }
 
 #[derive(Debug)]
-enum Meeting {
+pub(crate) enum Meeting {
     OneNode(Barrier),
     Nodes { node: Node, network: Slots },
 }
@@ -63,6 +65,7 @@ impl Exchange {
             half_bytes: plan.window_bytes / 2,
             meeting,
             turns: 0,
+            most_mates: most_mates(&plan.shape),
             at: Vec::new(),
             starts: Vec::new(),
             lengths: Vec::new(),
@@ -177,7 +180,7 @@ impl Exchange {
         }
     }
 
-    fn half(&self) -> Offset {
+    pub(crate) fn half(&self) -> Offset {
         self.window.plus(self.parity() * self.half_bytes)
     }
 
@@ -185,7 +188,7 @@ impl Exchange {
         self.turns % 2
     }
 
-    fn marks(&self, network: Slots) -> Marks {
+    pub(crate) fn marks(&self, network: Slots) -> Marks {
         let set = relay::counters(self.shape.nodes());
         let first: Counter = match self.parity() {
             0 => network.first,
@@ -196,6 +199,12 @@ impl Exchange {
             value: network.base + self.turns,
         }
     }
+}
+
+/// The members of the node of a group that has most.
+pub(crate) fn most_mates(shape: &Group) -> u32 {
+    let mates = (0..shape.nodes()).map(|node| shape.on_node(node).len());
+    u32::try_from(mates.max().unwrap_or(0)).expect("members are numbered by u32")
 }
 
 /// Between nodes a slot of unknown use has one line.

@@ -3,17 +3,19 @@
 //! A [`Communicator`] belongs to no fabric; its methods take the [`Driver`](transport_core::Driver)
 //! that waits for them and a deadline. All members call the same methods in the same order.
 //!
-//! Everything that moves data is one mechanism, the *stream*: all members show each
-//! other their bytes, a window at a time, with one synchronisation per window. On one node every
-//! member reads the others' windows in place. Between nodes the leaders bring each other the blocks
-//! of their nodes (Bruck, ring or recursive doubling), and mates read the leader's board.
+//! What is for all is a *stream*: all members show each other their bytes, a window at a time, with
+//! one synchronisation per window. On one node every member reads the others' windows in place.
+//! Between nodes the leaders bring each other the blocks of their nodes (Bruck, ring or recursive
+//! doubling), and mates read the leader's board. What is for some is *dealt*: in each turn every
+//! leader puts one block to the one node that it is for.
 //!
 //! ```text
-//!   allgather(v)   broadcast   allreduce   alltoallv   agree   split, allocation
-//!         └────────────┴───────────┴───────────┴─────────┴────────────┘
-//!                                 stream: any amount through a bounded window
-//!                                    │
-//!             one node: barrier      │      nodes: fan-in, relay between leaders, fan-out
+//!   allgather(v)   broadcast   allreduce   agree   split, allocation         alltoallv
+//!         └────────────┴───────────┴─────────┴────────────┘                      │
+//!                     stream                                                    deal
+//!                        └────── any amount through a bounded window ────────────┘
+//!                                               │
+//!                      one node: barrier        │        nodes: fan-in, leaders, fan-out
 //! ```
 #![forbid(unsafe_code)]
 
@@ -24,10 +26,12 @@ mod alltoall;
 mod broadcast;
 mod bruck;
 mod communicator;
+mod deal;
 mod doubling;
 mod error;
 mod exchange;
 mod layout;
+mod letters;
 mod plan;
 mod reduce;
 mod relay;

@@ -3,8 +3,9 @@
 use barrier::{Algorithm, Need, hierarchical};
 use transport_core::{Atomics, Capabilities, Group, Topology};
 
+use crate::exchange::most_mates;
 use crate::layout::GRAIN;
-use crate::relay;
+use crate::{deal, relay};
 
 /// Algorithms, counters and window of a communicator.
 #[derive(Clone, Debug)]
@@ -39,11 +40,13 @@ impl Plan {
             Some(rendezvous) => rendezvous.counters(&shape),
             None => Need {
                 node: hierarchical::NODE_COUNTERS,
-                network: 2 * relay::counters(nodes),
+                network: 2 * relay::counters(nodes) + deal::BLOCK_COUNTERS,
             },
         };
         // On several nodes the leader's window holds a piece of everyone, twice.
-        let least = WINDOW_LEAST.max(2 * GRAIN * u64::from(group.size()));
+        let least = WINDOW_LEAST
+            .max(2 * GRAIN * u64::from(group.size()))
+            .max(2 * deal::least_half(nodes, most_mates(&shape)));
         let window_bytes = (heap_bytes / WINDOW_SHARE).min(WINDOW_MOST).max(least);
         Self {
             algorithm,
