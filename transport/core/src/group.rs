@@ -98,8 +98,12 @@ impl Group {
         &self.inner.members
     }
 
-    /// The index of a rank; `None` if it is no member.
+    /// The index of a rank; `None` if it is no member. At once where the index is the rank, as in
+    /// the world, by search elsewhere.
     pub fn index_of(&self, rank: Rank) -> Option<u32> {
+        if self.inner.members.get(rank.index()) == Some(&rank) {
+            return Some(rank.0);
+        }
         let position = self
             .inner
             .members
@@ -184,6 +188,7 @@ mod tests {
 
                 prop_assert_eq!(world.me(), listed.me());
                 prop_assert_eq!(world.members(), listed.members());
+                prop_assert_eq!(world.index_of(me), Some(me.0));
                 prop_assert_eq!(&world.inner.node_of, &listed.inner.node_of);
                 prop_assert_eq!(&world.inner.nodes, &listed.inner.nodes);
                 prop_assert_eq!(world.leads(), listed.leads());
