@@ -35,6 +35,24 @@ fn allgather_puts_every_part_in_its_place() {
 }
 
 #[test]
+fn many_ranks_show_little_in_narrow_slots_and_more_in_further_turns() {
+    let topology = Topology::blocks(1_030, 103);
+    let sim = sim(&topology, Adversary::unordered(), 9).heap_bytes(256 << 10);
+    job(&sim, |world, driver| {
+        for (call, length) in (0..).zip([8, 40]) {
+            let mine = bytes(world.index(), call, length);
+            let mut all = vec![0; length * world.size() as usize];
+
+            world.allgather(driver, &mine, &mut all, SOON).unwrap();
+
+            for (rank, part) in (0..).zip(all.chunks(length)) {
+                assert!(part == bytes(rank, call, length), "part {rank}");
+            }
+        }
+    });
+}
+
+#[test]
 fn allgather_works_in_place() {
     let topology = Topology::blocks(7, 3);
     job(&sim(&topology, Adversary::harsh(1), 1), |world, driver| {
