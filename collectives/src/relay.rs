@@ -36,7 +36,8 @@ pub(crate) enum Route {
 impl Route {
     /// The plan for `nodes` nodes whose blocks have `bytes` together.
     pub(crate) fn select(nodes: u32, bytes: u64) -> Self {
-        if bytes >= RING_FROM_BYTES && nodes <= RING_NODES {
+        let long = bytes >= RING_FROM_BYTES.max(RING_BLOCK_BYTES * u64::from(nodes));
+        if long && nodes <= RING_NODES {
             Self::Ring
         } else if nodes.is_power_of_two() {
             Self::Doubling
@@ -228,6 +229,9 @@ const PIECES: u32 = 2;
 /// From this size of all blocks on, moving each byte once beats the fewest rounds.
 const RING_FROM_BYTES: u64 = 64 << 10;
 
+/// if the blocks are so large on average that a round's latency is small beside its bytes.
+const RING_BLOCK_BYTES: u64 = 8 << 10;
+
 /// More nodes than this would need too many counters for a ring.
 const RING_NODES: u32 = 64;
 
@@ -307,6 +311,7 @@ mod tests {
         assert_eq!(Route::select(8, 1000), Route::Doubling);
         assert_eq!(Route::select(7, 1000), Route::Bruck);
         assert_eq!(Route::select(7, 1 << 20), Route::Ring);
+        assert_eq!(Route::select(64, 96 << 10), Route::Doubling);
         assert_eq!(Route::select(1000, 1 << 20), Route::Bruck);
     }
 }
