@@ -7,6 +7,7 @@ mod become_rank;
 mod check;
 mod load;
 mod plot;
+mod programs;
 mod run;
 mod table;
 

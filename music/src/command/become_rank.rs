@@ -5,16 +5,16 @@
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use transport::bootstrap::{Bootstrap, Prediction};
 use tutti::Job;
 
-use super::check::find;
 use super::failure;
 use super::load::{check_room, load};
+use super::programs::program;
 use crate::usage::complain;
 
 /// How long the other ranks have to say what is wrong with the file too.
@@ -73,12 +73,7 @@ fn leave(reason: &str) {
 
 fn command(job: &Job, application: usize, file: &Path) -> Result<Command, String> {
     let section = &job.applications[application];
-    let beside = std::env::current_exe()
-        .ok()
-        .and_then(|own| own.parent().map(PathBuf::from));
-    let path = std::env::var_os("PATH");
-    let program = find(section, beside.as_deref(), path.as_deref())?;
-    let mut command = Command::new(program);
+    let mut command = Command::new(program(job, section)?);
     command.arg0(&section.binary).args(&section.arguments);
     command.envs(variables(job, application, file)?);
     if let Some(directory) = &section.working_directory {

@@ -18,6 +18,7 @@ use tutti::report::Message;
 use super::become_rank::variables;
 use super::failure;
 use super::load::{check_room, load};
+use super::programs;
 use progress::Progress;
 use screen::Screen;
 use signals::Signals;
@@ -110,6 +111,10 @@ pub(super) fn run(options: &RunOptions) -> ExitCode {
     };
     if let Err(error) = check_room(&job) {
         return failure(&error);
+    }
+    let problems = programs::problems(&job);
+    if !problems.is_empty() {
+        return programs::say(&problems);
     }
     match launch(&job, options) {
         Ok(code) => ExitCode::from(code),

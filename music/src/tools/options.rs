@@ -13,7 +13,7 @@ use crate::model::{Draw, Layout, Partition, Poisson};
 use crate::usage;
 
 pub use shared::{Buffering, IndexType, Mapping, RankFiles, Receiving, Slow, Tick};
-use shared::{MAX_UNITS, not_negative};
+use shared::{MAX_UNITS, not_negative, rate};
 
 /// Sends Poisson spike trains
 #[derive(Parser, Clone, PartialEq, Debug)]
@@ -34,7 +34,7 @@ pub struct Generator {
 
     /// Mean rate of each unit in Hz
     #[arg(short = 'f', long = "frequency", value_name = "HZ", default_value_t = 10.0,
-          value_parser = not_negative)]
+          value_parser = rate)]
     pub frequency: f64,
 
     /// Which of all possible spike trains
@@ -294,7 +294,7 @@ pub struct Population {
 
     /// Mean rate at which each neuron fires, in Hz, if the output port is connected
     #[arg(short = 'f', long = "frequency", value_name = "HZ", default_value_t = 10.0,
-          value_parser = not_negative)]
+          value_parser = rate)]
     pub frequency: f64,
 
     /// Which of all possible spike trains and networks
@@ -378,6 +378,33 @@ pub enum ToolOptions {
 }
 
 impl ToolOptions {
+    /// Its tick interval in seconds.
+    pub fn timestep(&self) -> f64 {
+        let tick = match self {
+            Self::Counter(options) => options.tick,
+            Self::Delay(options) => options.tick,
+            Self::Generator(options) => options.tick,
+            Self::Logger(options) => options.tick,
+            Self::Population(options) => options.tick,
+            Self::Select(options) => options.tick,
+            Self::Sink(options) => options.tick,
+            Self::Source(options) => options.tick,
+        };
+        tick.timestep
+    }
+
+    /// What it accepts as latency of its inputs, in seconds; 0 if it has none.
+    pub fn latency(&self) -> f64 {
+        match self {
+            Self::Counter(options) => options.receiving.latency,
+            Self::Delay(options) => options.receiving.latency,
+            Self::Logger(options) => options.receiving.latency,
+            Self::Population(options) => options.receiving.latency,
+            Self::Sink(options) => options.receiving.latency,
+            Self::Generator(_) | Self::Select(_) | Self::Source(_) => 0.0,
+        }
+    }
+
     /// What the program `binary` would make of its arguments; `None` if it is none of the tools.
     ///
     /// # Errors
@@ -464,6 +491,23 @@ mod tests {
                 "eventgenerator",
                 "-m tree 10",
                 "'tree' for '--imaptype <MAP>'",
+            ),
+            (
+                "eventgenerator",
+                "-f 1e300 10",
+                "'1e300' for '--frequency <HZ>': must be from 0 to 1e6",
+            ),
+            (
+                "population",
+                "-f nan 10",
+                "'nan' for '--frequency <HZ>': must be from 0 to 1e6",
+            ),
+            ("eventsink", "-l inf 10 x", "must be 0 or above"),
+            ("eventsink", "-l -1 10 x", "unexpected argument '-1' found"),
+            (
+                "eventgenerator",
+                "--skew 1:18446744073709551615 10",
+                "expected RANK:MILLISECONDS",
             ),
             ("eventsink", "10", "not provided: <PREFIX>"),
             ("eventsink", "-q 10 x", "unexpected argument '-q' found"),

@@ -127,9 +127,12 @@ fn a_directory_that_is_not_there_or_a_file_that_no_kernel_starts_ends_the_whole_
     for (other, said) in [
         (
             "binary=eventgenerator\nargs=10\nwd=/nowhere",
-            "music: A: wd=/nowhere is no directory\n",
+            "music: pair.music:5:4: A: wd=/nowhere is no directory\n",
         ),
-        ("binary=./program", "program: No such file or directory"),
+        (
+            "binary=./program",
+            "program: its #! line names \"/no/such/interpreter\", which is not there\n",
+        ),
     ] {
         beside_a_generator(&play, other);
         let Some(finished) = mpiexec(&play, "2", &["pair.music"]) else {

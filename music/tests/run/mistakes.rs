@@ -50,8 +50,67 @@ fn a_program_that_is_not_there_is_named_before_anything_starts() {
         "binary=eventselect",
         "binary=eventselec",
         1,
-        "cannot start filter.0: program \"eventselec\" not found",
+        "chain.music:14:10: cannot start filter: program \"eventselec\" not found",
     );
+}
+
+#[test]
+fn a_run_says_before_it_starts_what_a_check_says() {
+    for (from, to, line) in [
+        (
+            "binary=eventsink",
+            "binary=./no",
+            "chain.music:18:10: cannot start sink: program \"./no\"",
+        ),
+        (
+            "binary=eventsink",
+            "binary=x\n  wd=/no",
+            "chain.music:19:6: sink: wd=/no is no directory\n",
+        ),
+        (
+            "binary=eventsink",
+            "binary=./chain.music",
+            "chain.music:18:10: cannot start sink: ",
+        ),
+        (
+            "--frequency 20",
+            "--frequency 1e300",
+            "chain.music:11:8: generator: invalid value '1e300'",
+        ),
+        (
+            "--timestep 0.002 30",
+            "-t 1e-12 30",
+            "chain.music:15:8: filter: a tick of 1e-12 s",
+        ),
+        (
+            "--log",
+            "-l 1e300 --log",
+            "chain.music:19:8: sink: the acceptable latency: 1e300 s",
+        ),
+        (
+            "stoptime=1.0",
+            "stoptime=1e300",
+            "chain.music:6:10: 1e300 s cannot be counted",
+        ),
+        (
+            "filter.in [30]",
+            "filter.in [30] latency=1e300",
+            "chain.music:21:41: 1e300 s cannot be counted",
+        ),
+    ] {
+        let play = Playground::new();
+        play.edit("chain.music", |text| {
+            assert!(text.contains(from), "{from}");
+            text.replace(from, to)
+        });
+
+        let run = play.run("music", &["run", "chain.music"]);
+        let check = play.run("music", &["check", "chain.music"]);
+
+        run.fails_with(1, line);
+        assert_eq!(run.stderr, check.stderr);
+        assert_eq!(check.code, 1);
+    }
 }
 
 #[test]
@@ -87,13 +146,13 @@ fn a_missing_stoptime_says_what_to_add() {
 }
 
 #[test]
-fn an_unknown_option_is_one_line_and_exit_code_2() {
+fn an_unknown_option_of_a_tool_is_named_before_anything_starts() {
     refused(
         "chain.music",
         "--frequency 20",
         "--frequenzy 20",
-        2,
-        "eventgenerator: unexpected argument '--frequenzy' found",
+        1,
+        "chain.music:11:8: generator: unexpected argument '--frequenzy' found",
     );
 }
 
@@ -135,7 +194,7 @@ fn a_check_finds_programs_that_cannot_start() {
 
     let finished = play.run("music", &["check", "chain.music"]);
 
-    finished.fails_with(1, "chain.music:13: ");
+    finished.fails_with(1, "chain.music:14:10: ");
     assert!(finished.stderr.contains("chmod +x"), "{}", finished.stderr);
     assert!(
         finished.stderr.contains("\"nowhere\" not found"),

@@ -131,9 +131,15 @@ pub(super) fn not_negative(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Up to a rate whose intervals a double still tells apart after years.
+pub(super) fn rate(text: &str) -> Result<f64, String> {
+    let rate = not_negative(text).ok().filter(|&hz| hz <= 1e6);
+    rate.ok_or_else(|| "must be from 0 to 1e6".to_owned())
+}
+
 fn skew(text: &str) -> Result<(u32, u64), String> {
     let parts = text.split_once(':');
     parts
-        .and_then(|(rank, ms)| Some((rank.parse().ok()?, ms.parse().ok()?)))
+        .and_then(|(rank, ms)| Some((rank.parse().ok()?, ms.parse::<u32>().ok()?.into())))
         .ok_or_else(|| "expected RANK:MILLISECONDS, such as 1:5".to_owned())
 }
