@@ -40,6 +40,16 @@ impl Patience {
         Ok(Self { answer, fence })
     }
 
+    /// For whoever talks to us.
+    pub(crate) fn answer(self) -> Duration {
+        self.answer
+    }
+
+    /// For the other ranks.
+    pub(crate) fn fence(self) -> Duration {
+        self.fence
+    }
+
     /// That of one rank among others.
     pub(crate) fn of_rank(self, rank: u32) -> Self {
         let fence = self.fence + APART_MOST.min(APART * rank);

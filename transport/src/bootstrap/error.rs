@@ -7,6 +7,10 @@ use std::time::Duration;
 /// Variable that bounds every wait of the bootstrap, in seconds; 60 from the start.
 pub const TIMEOUT_VARIABLE: &str = "TUTTI_BOOTSTRAP_TIMEOUT";
 
+/// Variable that says how to join the job, where the launcher's marks are not enough: `auto`,
+/// `pmi1`, `pmi2`, `pmix`, `pals`, `slurm`, `alps` or `alone`.
+pub const BOOTSTRAP_VARIABLE: &str = "TUTTI_BOOTSTRAP";
+
 /// Why the bootstrap failed.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
@@ -42,11 +46,11 @@ pub enum BootstrapError {
         /// What to do.
         advice: &'static str,
     },
-    /// The process is one of several, but its launcher offers no PMI-1 connection.
+    /// The process is one of several, but its launcher offers nothing to meet the others by.
     #[error(
-        "started as {place} ({variable}), but this launcher gives no PMI-1 connection (neither \
-         PMI_FD nor PMI_PORT is set); start with `music run`, with mpiexec of MPICH or Intel MPI, \
-         or with `srun --mpi=pmi2`"
+        "started as {place} ({variable}), but this launcher gives no way to meet the others (none \
+         of PMI_FD, PMI_PORT, PMIX_NAMESPACE is set); start with `music run`, with mpiexec of \
+         MPICH, Intel MPI or Open MPI, or with srun"
     )]
     NoRendezvous {
         /// Which rank of how many.
@@ -140,6 +144,24 @@ pub enum BootstrapError {
         /// Its key.
         key: String,
         /// What is wrong.
+        problem: String,
+    },
+    /// A library of the process manager cannot be opened.
+    #[error("cannot open {names}: {problem}; {advice}, or set {knob} to the file")]
+    Library {
+        /// What was looked for.
+        names: String,
+        /// What the loader said.
+        problem: String,
+        /// What to install.
+        advice: &'static str,
+        /// The variable that names the file.
+        knob: &'static str,
+    },
+    /// The ranks cannot meet, or cannot go on together.
+    #[error("the ranks cannot meet: {problem}")]
+    Meeting {
+        /// Why, and what to do.
         problem: String,
     },
     /// An earlier error left the conversation with the server in an unknown state.

@@ -118,13 +118,14 @@ pub(crate) fn is_launcher_variable(name: &str) -> bool {
         "FLUX_TASK_",
         "ALPS_APP_",
     ];
-    const NAMES: [&str; 6] = [
+    const NAMES: [&str; 7] = [
         "SLURM_PROCID",
         "SLURM_LOCALID",
         "OMPI_NUM_APP_CTX",
         "OMPI_FIRST_RANKS",
         "OMPI_APP_CTX_NUM_PROCS",
         "TUTTI_REPORT_FD",
+        "TUTTI_BOOTSTRAP",
     ];
     NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }

