@@ -9,6 +9,7 @@ mod format;
 mod generator;
 mod logger;
 pub mod options;
+mod output;
 mod population;
 mod select;
 mod sink;

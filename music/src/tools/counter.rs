@@ -1,11 +1,13 @@
 //! `eventcounter`: mean rates of all units it received from.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Write as _;
 
 use tutti::Outputs;
 
 use super::format::general;
 use super::options::{Counter, IndexType};
+use super::output::Output;
 use super::stage::{Actor, Incoming, Stage, log_of, map_of};
 use super::{DeliveryLog, ToolError};
 
@@ -22,7 +24,8 @@ pub(super) fn run(options: Counter) -> Result<(), ToolError> {
         options.buffering,
         latency,
     )?;
-    let (stop, path) = (stage.stop(), options.files.of(stage.rank()));
+    let stop = stage.stop();
+    let mut out = Output::create(&options.files.of(stage.rank()), stage.rank())?;
     let mut counting = Counting {
         port: options.input,
         counts: vec![0; options.units as usize],
@@ -31,7 +34,7 @@ pub(super) fn run(options: Counter) -> Result<(), ToolError> {
     stage.run(&mut counting)?;
     let own = part.units().map(|unit| counting.counts[unit as usize]);
     let text = rates(own, options.units as usize, stop);
-    std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+    out.write_all(text.as_bytes()).and_then(|()| out.flush())?;
     counting.log.map_or(Ok(()), |log| Ok(log.finish()?))
 }
 

@@ -8,12 +8,13 @@
 //! ```
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use tutti::Event;
 
 use super::ToolError;
+use super::output::Output;
 
 /// One event as it was handed over.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -27,7 +28,7 @@ pub struct Delivery {
 /// A log being written.
 #[derive(Debug)]
 pub struct DeliveryLog {
-    out: BufWriter<File>,
+    out: Output<File>,
     port: String,
     events: u64,
 }
@@ -46,8 +47,7 @@ impl DeliveryLog {
     /// One line with the file's name.
     pub fn create(prefix: &Path, rank: u32) -> Result<Self, ToolError> {
         let path = Self::path(prefix, rank);
-        let file = File::create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let mut out = BufWriter::new(file);
+        let mut out = Output::create(&path, rank)?;
         writeln!(out, "{HEADER}")?;
         Ok(Self {
             out,

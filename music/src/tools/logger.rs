@@ -1,11 +1,12 @@
 //! `eventlogger`: prints every event, with the reference's words and digits.
 
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, Stdout, Write};
 
 use tutti::{IndexMap, Outputs};
 
 use super::format::general;
 use super::options::Logger;
+use super::output::Output;
 use super::stage::{Actor, Incoming, Stage, log_of, map_of};
 use super::{DeliveryLog, ToolError};
 
@@ -32,7 +33,10 @@ pub(super) fn run(options: Logger) -> Result<(), ToolError> {
     let mut printing = Printing {
         port: options.input,
         rank: stage.rank(),
-        out: BufWriter::new(io::stdout()),
+        out: Output::new(
+            format!("standard output of rank {}", stage.rank()),
+            io::stdout(),
+        ),
         log: log_of(&options.receiving, stage.rank())?,
     };
     stage.run(&mut printing)?;
@@ -42,7 +46,7 @@ pub(super) fn run(options: Logger) -> Result<(), ToolError> {
 struct Printing {
     port: String,
     rank: u32,
-    out: BufWriter<Stdout>,
+    out: Output<Stdout>,
     log: Option<DeliveryLog>,
 }
 
@@ -51,12 +55,11 @@ impl Actor for Printing {
         let (rank, before) = (self.rank, general(delivery.before));
         for event in delivery.events {
             let time = general(event.time);
-            let line = writeln!(
+            writeln!(
                 self.out,
                 "Rank {rank}: Event ({}, {time}) detected at {before}",
                 event.id
-            );
-            line.map_err(closed)?;
+            )?;
         }
         if let Some(log) = &mut self.log {
             log.add(&self.port, delivery.at, delivery.events)?;
@@ -65,10 +68,6 @@ impl Actor for Printing {
     }
 
     fn settle(&mut self) -> Result<(), ToolError> {
-        Ok(self.out.flush().map_err(closed)?)
+        Ok(self.out.flush()?)
     }
-}
-
-fn closed(error: io::Error) -> String {
-    format!("standard output: {error}")
 }

@@ -1,11 +1,12 @@
 //! `eventsink`: writes spike files, everything that is delivered, from time zero to the end.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::Write;
 
 use tutti::{Event, Outputs};
 
 use super::options::Sink;
+use super::output::Output;
 use super::stage::{Actor, Incoming, Stage, log_of, map_of};
 use super::{DeliveryLog, ToolError};
 use crate::spikes;
@@ -25,13 +26,12 @@ pub(super) fn run(options: Sink) -> Result<(), ToolError> {
         options.buffering,
         latency,
     )?;
-    let path = options.files.of(stage.rank());
-    let file = File::create(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let rank = stage.rank();
     let mut sink = Writing {
         port: options.input,
-        out: BufWriter::new(file),
+        out: Output::create(&options.files.of(rank), rank)?,
         fresh: Vec::new(),
-        log: log_of(&options.receiving, stage.rank())?,
+        log: log_of(&options.receiving, rank)?,
     };
     stage.run(&mut sink)?;
     sink.log.map_or(Ok(()), |log| Ok(log.finish()?))
@@ -39,7 +39,7 @@ pub(super) fn run(options: Sink) -> Result<(), ToolError> {
 
 struct Writing {
     port: String,
-    out: BufWriter<File>,
+    out: Output<File>,
     fresh: Vec<Event>,
     log: Option<DeliveryLog>,
 }

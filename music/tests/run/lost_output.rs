@@ -3,7 +3,7 @@
 use std::fs::OpenOptions;
 use std::process::Stdio;
 
-use crate::playground::{Finished, Playground, finish};
+use crate::playground::{Finished, Playground, binary, finish, start};
 
 fn on_a_full_disk(play: &Playground, program: &str, arguments: &[&str]) -> Finished {
     let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
@@ -51,4 +51,39 @@ fn lost_verdicts_are_one_line_and_exit_code_1() {
     let finished = on_a_full_disk(&play, "spikecheck", &["chain.music"]);
 
     says_so(&finished, "spikecheck");
+}
+
+/// Files, logs and standard output of the tools, each on a full disk.
+#[test]
+fn a_tool_names_the_output_that_it_cannot_write_and_its_rank() {
+    for (tool, name) in [
+        ("binary=eventsink\n  args=9 full-", "full-1.dat"),
+        ("binary=eventcounter\n  args=9 full-", "full-1.dat"),
+        ("binary=eventlogger\n  args=--log full-", "full-1.log"),
+        ("binary=eventdelay\n  args=--log full-", "full-1.log"),
+        ("binary=population\n  args=-k 9 --log full- 9", "full-1.log"),
+        (
+            "binary=/bin/sh\n  args=\"-c 'exec eventlogger > full-$PMI_RANK.dat'\"",
+            "standard output",
+        ),
+    ] {
+        let play = Playground::new();
+        for file in ["full-1.dat", "full-1.log", "full-2.dat"] {
+            std::os::unix::fs::symlink("/dev/full", play.path(file)).unwrap();
+        }
+        let text = format!(
+            "stoptime=0.1\n[A]\n  np=1\n  binary=eventgenerator\n  args=-f 100 9\n\
+             [B]\n  np=2\n  {tool}\nA.out -> B.in [9]\n"
+        );
+        play.write("x.music", &text);
+        let mut path = binary("").into_os_string();
+        path.push(":/bin");
+
+        let mut run = play.command("music", &["run", "x.music"]);
+        let finished = finish(start(run.env("PATH", path)));
+
+        let line = format!(": cannot write {name} of rank 1: No space left on device");
+        finished.fails_with(1, &line);
+        assert_eq!(finished.stderr.matches(&line).count(), 1, "{finished:?}");
+    }
 }
