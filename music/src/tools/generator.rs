@@ -6,20 +6,16 @@ use tutti::{OutputPort, Outputs};
 
 use super::ToolError;
 use super::options::{Generator, IndexType, Slow};
-use super::stage::{Actor, Stage, map_of};
+use super::stage::{Actor, Stage};
 use crate::model::{Poisson, SpikeTrain};
 
 /// Runs the tool.
 pub(super) fn run(options: Generator) -> Result<(), ToolError> {
     let mut stage = Stage::open(options.tick.timestep)?;
-    let part = options
-        .mapping
-        .partition(options.units, stage.ranks(), stage.rank());
-    let port = stage.output(&options.out)?;
-    stage.map_output(
-        port,
-        map_of(part)?,
-        options.mapping.index,
+    let (port, part) = stage.sender(
+        &options.out,
+        options.units,
+        options.mapping,
         options.buffering,
     )?;
     let indices = (0..).zip(part.units());

@@ -6,20 +6,16 @@ use tutti::{Event, OutputPort, Outputs};
 
 use super::ToolError;
 use super::options::{IndexType, Source};
-use super::stage::{Actor, Stage, map_of};
+use super::stage::{Actor, Stage};
 use crate::spikes;
 
 /// Runs the tool.
 pub(super) fn run(options: Source) -> Result<(), ToolError> {
     let mut stage = Stage::open(options.tick.timestep)?;
-    let part = options
-        .mapping
-        .partition(options.units, stage.ranks(), stage.rank());
-    let port = stage.output(&options.out)?;
-    stage.map_output(
-        port,
-        map_of(part)?,
-        options.mapping.index,
+    let (port, part) = stage.sender(
+        &options.out,
+        options.units,
+        options.mapping,
         options.buffering,
     )?;
     let mut spikes = spikes::read_sorted(&options.files.of(stage.rank()), options.units)?;

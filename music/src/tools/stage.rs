@@ -6,7 +6,7 @@ use tutti::{
 };
 
 use super::ToolError;
-use super::options::{Buffering, IndexType, Receiving};
+use super::options::{Buffering, IndexType, Mapping, Receiving};
 use crate::model::Partition;
 use tutti::Event;
 
@@ -129,6 +129,20 @@ impl Stage {
             )
         })?;
         u32::try_from(width).map_err(|_| format!("port {name}: width {width} is too large").into())
+    }
+
+    /// Publishes an output and maps this rank's part of `units`.
+    pub(super) fn sender(
+        &mut self,
+        name: &str,
+        units: u32,
+        mapping: Mapping,
+        buffering: Buffering,
+    ) -> Result<(OutputPort, Partition), ToolError> {
+        let part = mapping.partition(units, self.ranks(), self.rank());
+        let port = self.output(name)?;
+        self.map_output(port, map_of(part)?, mapping.index, buffering)?;
+        Ok((port, part))
     }
 
     /// Maps an output.
