@@ -16,8 +16,10 @@ use rustix::process::{Pid, Resource, Rlimit, Signal};
 
 /// What is to hold for a child.
 pub(crate) struct Confinement {
-    /// The descriptors that it inherits beside its standard ones, however many its launcher has.
+    /// The descriptors that it inherits beside its standard ones.
     pub(crate) keep: Vec<RawFd>,
+    /// The descriptors that it would inherit if nothing were done, see [`inheritable`].
+    pub(crate) withhold: Vec<RawFd>,
     /// Its limit of open files.
     pub(crate) open_files: Rlimit,
     /// The guard's socket, if the guard is to protect the group that this child leads.
@@ -31,6 +33,7 @@ pub(crate) fn confine(command: &mut Command, confinement: Confinement) {
     let launcher = rustix::process::getpid();
     let Confinement {
         keep,
+        withhold,
         open_files,
         guard,
     } = confinement;
@@ -45,17 +48,13 @@ pub(crate) fn confine(command: &mut Command, confinement: Confinement) {
             // unguarded.
             tell_guard(guard, rustix::process::getpid());
         }
-        for_each_descriptor(|number| {
-            let flags = if keep.contains(&number) {
-                FdFlags::empty()
-            } else {
-                FdFlags::CLOEXEC
-            };
-            // SAFETY: the kernel listed `number` as open in this process, which has one thread and
-            // closes nothing here.
-            let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
-            rustix::io::fcntl_setfd(descriptor, flags)
-        })?;
+        for number in &withhold {
+            // It may have been closed since.
+            let _ = set_flags(*number, FdFlags::CLOEXEC);
+        }
+        for number in &keep {
+            set_flags(*number, FdFlags::empty())?;
+        }
         rustix::process::setrlimit(Resource::Nofile, open_files)?;
         Ok(())
     };
@@ -63,7 +62,33 @@ pub(crate) fn confine(command: &mut Command, confinement: Confinement) {
     unsafe { command.pre_exec(hook) };
 }
 
-fn tell_guard(socket: RawFd, group: Pid) {
+fn set_flags(number: RawFd, flags: FdFlags) -> Result<(), Errno> {
+    // SAFETY: the borrow ends with this function, which only changes a flag of this process's own
+    // copy; if the number is not open, the kernel says so.
+    let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+    rustix::io::fcntl_setfd(descriptor, flags)
+}
+
+/// The descriptors of this process, beside the standard ones, that a program it executes inherits.
+/// Those of ours are not among them: they are close-on-exec.
+///
+/// Asked once per job and not in each child: the kernel makes an entry for every descriptor that it
+/// lists, and takes milliseconds per process to be rid of thousands of them.
+pub(crate) fn inheritable() -> io::Result<Vec<RawFd>> {
+    let mut found = Vec::new();
+    for_each_descriptor(|number| {
+        // SAFETY: as in `set_flags`; here the kernel is only asked.
+        let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+        if rustix::io::fcntl_getfd(descriptor).is_ok_and(|flags| !flags.contains(FdFlags::CLOEXEC))
+        {
+            found.push(number);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+pub(crate) fn tell_guard(socket: RawFd, group: Pid) {
     // SAFETY: the launcher holds the socket open while it starts children, and this process is a
     // copy of it.
     let socket = unsafe { BorrowedFd::borrow_raw(socket) };

@@ -62,6 +62,9 @@ pub enum LaunchError {
         /// What to do, if known.
         advice: &'static str,
     },
+    /// The launcher was woken before it had started all processes; those before were ended.
+    #[error("interrupted while it started the processes")]
+    Interrupted,
     /// Killed processes that did not end.
     #[error(
         "processes {pids:?} were killed but do not end; the system holds them \

@@ -16,16 +16,24 @@ use crate::bootstrap::server::stream_pair;
 #[derive(Debug)]
 pub(super) struct Guard {
     child: Child,
+    /// Readable when the guard has ended.
+    pub(super) pidfd: OwnedFd,
     /// The guard acts when every holder of this end has closed it.
     life: OwnedFd,
 }
 
 impl Guard {
-    pub(super) fn start() -> Result<Self, LaunchError> {
+    /// Starts one that protects this group from the start, or the one that it will be told of.
+    pub(super) fn start(group: Option<Pid>) -> Result<Self, LaunchError> {
         let failed = |error: io::Error| LaunchError::system("start the job's guard", error);
         let (theirs, life) = stream_pair().map_err(failed)?;
+        if let Some(group) = group {
+            child::tell_guard(life.as_raw_fd(), group);
+        }
         let child = child::spawn_guard(&theirs).map_err(failed)?;
-        Ok(Self { child, life })
+        let pidfd = pidfd_open(pid_of(&child), PidfdFlags::empty())
+            .map_err(|error| LaunchError::system("watch the job's guard", error))?;
+        Ok(Self { child, pidfd, life })
     }
 
     /// The socket by which the first process tells the guard which group to end.
@@ -35,11 +43,8 @@ impl Guard {
 
     /// Ends and reaps the guard, before the group's number may be used again.
     pub(super) fn dismiss(mut self, deadline: Instant) {
-        let pid = pid_of(&self.child);
-        if let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) {
-            let _ = pidfd_send_signal(&pidfd, Signal::KILL);
-            wait_for_end(&pidfd, deadline);
-        }
+        let _ = pidfd_send_signal(&self.pidfd, Signal::KILL);
+        wait_for_end(&self.pidfd, deadline);
         let _ = self.child.try_wait();
     }
 }

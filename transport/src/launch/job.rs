@@ -57,12 +57,14 @@ impl Job {
                 .map_err(|error| LaunchError::system("use the wake descriptor", error))?;
             watch.add(wake, Source::Wake)?;
         }
+        let guard = Guard::start(None)?;
+        watch.add(&guard.pidfd, Source::Guard)?;
         Ok(Self {
             processes: Vec::new(),
             server,
             watch,
             wake,
-            guard: Some(Guard::start()?),
+            guard: Some(guard),
             mark: new_mark()?,
             queue: VecDeque::new(),
             judge: Judge::default(),
@@ -252,6 +254,7 @@ impl Job {
         let some_ended = sources
             .iter()
             .any(|source| matches!(source, Source::End(_)));
+        let mut guard_ended = false;
         let events = &mut self.queue;
         for source in sources {
             match source {
@@ -262,9 +265,13 @@ impl Job {
                     let _ = self.processes[index].read_report(index, events);
                 }
                 Source::Wake => take_wake(&mut self.wake, events),
+                Source::Guard => guard_ended = true,
                 // The server after this loop, the ends all together.
                 Source::Server | Source::End(_) => {}
             }
+        }
+        if guard_ended {
+            self.replace_guard()?;
         }
         let ended = if some_ended {
             self.notice_ends()?
@@ -278,6 +285,17 @@ impl Job {
             let events = self.server.rank_ended(rank);
             self.hear(events);
         }
+        Ok(())
+    }
+
+    /// Somebody has killed the guard: another one takes its place.
+    fn replace_guard(&mut self) -> Result<(), LaunchError> {
+        if let Some(ended) = self.guard.take() {
+            ended.dismiss(Instant::now());
+        }
+        let guard = Guard::start(self.group())?;
+        self.watch.add(&guard.pidfd, Source::Guard)?;
+        self.guard = Some(guard);
         Ok(())
     }
 

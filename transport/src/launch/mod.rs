@@ -10,6 +10,7 @@
 //! and every process elsewhere that carries the job's mark in its environment. If the launcher
 //! itself is killed, the kernel kills its children and a guard process kills their group.
 
+mod attentive;
 mod error;
 mod event;
 mod guard;

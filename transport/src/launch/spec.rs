@@ -59,7 +59,8 @@ pub struct Launch {
     /// How long the other processes have to end after a first failure, before they are killed; from
     /// the start, one second. `None` does not stop them.
     pub stop_on_failure: Option<Duration>,
-    /// A descriptor whose bytes wake the launcher, as a signal handler writes them.
+    /// A descriptor whose bytes wake the launcher, as a signal handler writes them. While it starts
+    /// processes they end the start.
     pub wake: Option<OwnedFd>,
 }
 

@@ -2,15 +2,17 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{
     PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, set_child_subreaper, setrlimit,
 };
 
+use super::attentive::attentive;
 use super::error::LaunchError;
 use super::guard::pid_of;
 use super::job::{Job, MARK};
@@ -41,8 +43,16 @@ impl Launch {
             return Err(LaunchError::Nothing);
         }
         let files = self.find_programs()?;
+        let wake = self.wake.as_ref().map(OwnedFd::try_clone).transpose();
+        let wake = wake.map_err(|error| LaunchError::system("use the wake descriptor", error))?;
+        attentive(wake.as_ref(), |woken| self.start_all(files, woken))
+    }
+
+    fn start_all(self, files: Vec<PathBuf>, woken: &AtomicBool) -> Result<Job, LaunchError> {
         let count = u64::try_from(files.len()).expect("usize fits u64");
         let own_limit = make_room_for_descriptors(count * DESCRIPTORS_EACH + 64);
+        let inheritable = child::inheritable()
+            .map_err(|error| LaunchError::system("list its descriptors", error))?;
         set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(|error| LaunchError::system("become the reaper of orphans", error))?;
 
@@ -64,8 +74,12 @@ impl Launch {
                 pmi,
                 report,
                 own_limit,
+                inheritable: &inheritable,
             };
             start.start_in(&mut job)?;
+            if woken.load(Ordering::Relaxed) {
+                return Err(LaunchError::Interrupted);
+            }
         }
         Ok(job)
     }
@@ -99,6 +113,7 @@ struct Start<'a> {
     /// The launcher's end and the process's.
     report: Option<(OwnedFd, OwnedFd)>,
     own_limit: Rlimit,
+    inheritable: &'a [RawFd],
 }
 
 impl Start<'_> {
@@ -144,6 +159,7 @@ impl Start<'_> {
             .collect();
         let confinement = child::Confinement {
             keep,
+            withhold: self.inheritable.to_vec(),
             open_files: self.own_limit,
             guard: job.guard_to_tell(),
         };

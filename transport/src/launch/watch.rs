@@ -22,6 +22,8 @@ pub(super) enum Source {
     Server,
     /// What wakes the launcher.
     Wake,
+    /// The guard, which has ended.
+    Guard,
     /// The process itself, which has ended.
     End(usize),
 }
@@ -78,6 +80,7 @@ impl Source {
             Self::Server => (3, 0),
             Self::Wake => (4, 0),
             Self::End(process) => (5, process),
+            Self::Guard => (6, 0),
         };
         u64::try_from(process).expect("usize fits u64") * Self::KINDS + kind
     }
@@ -90,6 +93,7 @@ impl Source {
             2 => Self::Report(process),
             3 => Self::Server,
             4 => Self::Wake,
+            6 => Self::Guard,
             _ => Self::End(process),
         }
     }

@@ -1,9 +1,10 @@
 //! A launcher that is killed leaves nothing, its grandchildren included.
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use transport::launch::Event;
 
 use crate::{PATIENCE, assert_all_end, run_until, start_scripts};
@@ -77,9 +78,9 @@ fn a_launcher_killed_at_any_moment_leaves_nothing_behind() {
     }
 }
 
-#[test]
-fn a_killed_launcher_leaves_nothing_behind() {
-    let mut launcher = launcher("one").spawn().unwrap();
+/// Starts a launcher; the numbers of its processes and theirs, once all run.
+fn running_launcher(token: &str) -> (Child, Vec<i32>) {
+    let mut launcher = launcher(token).spawn().unwrap();
     let said = BufReader::new(launcher.stdout.take().unwrap())
         .lines()
         .map(Result::unwrap);
@@ -93,10 +94,52 @@ fn a_killed_launcher_leaves_nothing_behind() {
                 .collect::<Vec<_>>()
         })
         .collect();
+    assert_eq!(pids.len(), 4);
+    (launcher, pids)
+}
+
+#[test]
+fn a_killed_launcher_leaves_nothing_behind() {
+    let (mut launcher, pids) = running_launcher("one");
 
     launcher.kill().unwrap();
     launcher.wait().unwrap();
 
-    assert_eq!(pids.len(), 4);
+    assert_all_end(&pids);
+}
+
+/// The guard of a launcher other than `not`, waited for.
+fn guard_of(launcher: &Child, not: Option<Pid>) -> Pid {
+    let deadline = Instant::now() + PATIENCE;
+    let parent = format!("PPid:\t{}\n", launcher.id());
+    loop {
+        assert!(Instant::now() < deadline, "there is no guard");
+        let names = std::fs::read_dir("/proc").unwrap().flatten();
+        let found = names
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .find(|pid| {
+                let status = std::fs::read_to_string(format!("/proc/{pid}/status"));
+                status.is_ok_and(|status| {
+                    status.starts_with("Name:\ttutti-guard\n")
+                        && status.contains(&parent)
+                        && Pid::from_raw(*pid) != not
+                })
+            });
+        if let Some(guard) = found.and_then(Pid::from_raw) {
+            return guard;
+        }
+    }
+}
+
+#[test]
+fn a_guard_that_was_killed_has_a_successor_that_guards_too() {
+    let (mut launcher, pids) = running_launcher("guarded");
+    let first = guard_of(&launcher, None);
+
+    kill_process(first, Signal::KILL).unwrap();
+    guard_of(&launcher, Some(first));
+    launcher.kill().unwrap();
+    launcher.wait().unwrap();
+
     assert_all_end(&pids);
 }

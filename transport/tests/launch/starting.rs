@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use transport::launch::{Launch, LaunchError, ProcessSpec, Stream};
 
-use crate::{lines, run_to_the_end, start_scripts};
+use crate::{lines, run_to_the_end, shell, start_scripts};
 
 /// A directory that is removed at the end of the test.
 struct Scratch(PathBuf);
@@ -157,4 +157,20 @@ fn children_inherit_their_own_two_sockets_and_nothing_else() {
         expected.sort_unstable();
         assert_eq!(open, expected, "{printed:?}");
     }
+}
+
+#[test]
+fn a_launcher_that_is_woken_while_it_starts_processes_ends_the_start() {
+    let (wake, writer) = std::os::unix::net::UnixStream::pair().unwrap();
+    std::io::Write::write_all(&mut &writer, b"x").unwrap();
+    let processes = (0..400).map(|_| shell("p", "sleep 1000"));
+    let mut launch = Launch::new(processes.collect());
+    launch.wake = Some(wake.into());
+
+    let started = launch.start();
+
+    assert!(
+        matches!(started, Err(LaunchError::Interrupted)),
+        "{started:?}"
+    );
 }
