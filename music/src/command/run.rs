@@ -222,6 +222,7 @@ impl Running {
     }
 
     fn hear(&mut self, process: usize, line: &str, label: &dyn Fn(usize) -> String) {
+        self.summary.heard(process);
         match serde_json::from_str(line) {
             Ok(Message::Progress { time_s }) => self.progress.reached(process, time_s),
             Ok(Message::Finished(report)) => {
@@ -243,6 +244,7 @@ impl Running {
 
     /// The table, and what to exit with.
     fn close(mut self, job: &Job, options: &RunOptions) -> Result<u8, Box<dyn std::error::Error>> {
+        let strangers = self.summary.strangers(job);
         let code = match (self.stopped_by, self.failed) {
             (Some(signal), _) => {
                 self.screen
@@ -250,8 +252,13 @@ impl Running {
                 u8::try_from(128 + signal).unwrap_or(1)
             }
             (None, Some(code)) => code,
-            (None, None) => 0,
+            (None, None) => u8::from(!strangers.is_empty()),
         };
+        if self.stopped_by.is_none() && self.failed.is_none() {
+            for line in strangers {
+                self.screen.say(&line);
+            }
+        }
         if options.json {
             self.screen.print(&self.summary.json(job, code)?);
         } else if code == 0 && !options.quiet {

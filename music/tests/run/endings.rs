@@ -143,3 +143,26 @@ fn a_process_that_leaves_without_music_is_named() {
     finished.fails_with(1, "filter.0 left the job while others waited for it");
     assert!(play.processes().is_empty());
 }
+
+#[test]
+fn applications_that_the_file_connects_and_that_never_join_are_named() {
+    let play = Playground::new();
+    play.edit("chain.music", |text| {
+        text.replace("binary=event", "binary=/bin/true\n  was=event")
+    });
+
+    let finished = play.run("music", &["run", "chain.music"]);
+
+    for (place, application, port) in [
+        ("24:1", "generator", "generator.out"),
+        ("24:1", "filter", "filter.in"),
+        ("25:1", "sink", "sink.in"),
+    ] {
+        let line = format!(
+            "music: chain.music:{place}: application {application} never joined although the file \
+             connects its port {port}\n"
+        );
+        finished.fails_with(1, &line);
+    }
+    assert_eq!(finished.stderr.lines().count(), 3);
+}

@@ -1,6 +1,6 @@
 //! The report of a run: what every port did, over all ranks of its application.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use serde::Serialize;
@@ -15,6 +15,7 @@ pub(super) struct Summary {
     expected: usize,
     started: Instant,
     processes: Vec<ProcessReport>,
+    heard: BTreeSet<usize>,
 }
 
 /// One end of one connection, over all ranks.
@@ -58,6 +59,7 @@ impl Summary {
             expected,
             started: Instant::now(),
             processes: Vec::new(),
+            heard: BTreeSet::new(),
         }
     }
 
@@ -69,6 +71,36 @@ impl Summary {
     /// A process has finished.
     pub(super) fn add(&mut self, report: ProcessReport) {
         self.processes.push(report);
+    }
+
+    /// A process, by its rank in the job, has reported something.
+    pub(super) fn heard(&mut self, process: usize) {
+        self.heard.insert(process);
+    }
+
+    /// A line for each application that the file connects and that never said anything.
+    pub(super) fn strangers(&self, job: &Job) -> Vec<String> {
+        let ranks = self
+            .heard
+            .iter()
+            .filter_map(|&rank| u32::try_from(rank).ok());
+        let mut known: BTreeSet<usize> =
+            ranks.filter_map(|rank| job.application_of(rank)).collect();
+        let mut lines = Vec::new();
+        for connection in &job.connections {
+            for end in [&connection.sender, &connection.receiver] {
+                if known.insert(end.application) {
+                    let (file, place) = (&job.file, connection.location);
+                    let name = &job.applications[end.application].name;
+                    let port = job.endpoint_name(end);
+                    lines.push(format!(
+                        "{file}:{place}: application {name} never joined although the file \
+                         connects its port {port}"
+                    ));
+                }
+            }
+        }
+        lines
     }
 
     /// The whole report as one line of JSON.
