@@ -63,12 +63,12 @@ fn a_tool_names_the_output_that_it_cannot_write_and_its_rank() {
         ("binary=eventdelay\n  args=--log full-", "full-1.log"),
         ("binary=population\n  args=-k 9 --log full- 9", "full-1.log"),
         (
-            "binary=/bin/sh\n  args=\"-c 'exec eventlogger > full-$PMI_RANK.dat'\"",
+            "binary=/bin/sh\n  args=\"-c 'exec eventlogger > full-$((PMI_RANK - 1)).dat'\"",
             "standard output",
         ),
     ] {
         let play = Playground::new();
-        for file in ["full-1.dat", "full-1.log", "full-2.dat"] {
+        for file in ["full-1.dat", "full-1.log"] {
             std::os::unix::fs::symlink("/dev/full", play.path(file)).unwrap();
         }
         let text = format!(
