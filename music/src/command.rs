@@ -7,6 +7,7 @@ mod become_rank;
 mod check;
 mod load;
 mod plot;
+mod recursion;
 mod programs;
 mod run;
 mod table;

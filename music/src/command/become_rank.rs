@@ -15,6 +15,7 @@ use tutti::Job;
 use super::failure;
 use super::load::{check_room, load};
 use super::programs::program;
+use super::recursion;
 use crate::usage::complain;
 
 /// How long the other ranks have to say what is wrong with the file too.
@@ -22,6 +23,11 @@ const OTHERS_SPEAK: Duration = Duration::from_secs(1);
 
 /// Becomes the application; returns only if that fails.
 pub(super) fn become_rank(file: &Path, place: Prediction) -> ExitCode {
+    if let Err(error) = recursion::check(file) {
+        let code = failure(&error);
+        leave(&error);
+        return code;
+    }
     let job = match load(file) {
         Ok(job) => job,
         Err(code) => {
@@ -87,7 +93,7 @@ pub(super) fn variables(
     job: &Job,
     application: usize,
     file: &Path,
-) -> Result<[(OsString, OsString); 3], String> {
+) -> Result<[(OsString, OsString); 4], String> {
     let absolute = std::path::absolute(file).map_err(|error| error.to_string())?;
     let config = job.music_config(application);
     Ok([
@@ -97,5 +103,6 @@ pub(super) fn variables(
             job.applications[application].name.clone().into(),
         ),
         (tutti::CONFIG_VARIABLE.into(), config.into()),
+        (recursion::VARIABLE.into(), recursion::with(file)),
     ])
 }

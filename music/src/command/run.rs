@@ -1,13 +1,15 @@
 //! `music run FILE`: starts every application, watches them, and sums up what happened.
 
+mod absent;
 mod progress;
 mod screen;
 mod signals;
 mod summary;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use transport::bootstrap::{TIMEOUT_VARIABLE, environment, predict_rank};
@@ -19,6 +21,8 @@ use super::become_rank::variables;
 use super::failure;
 use super::load::{check_room, load};
 use super::programs;
+use super::recursion;
+use absent::Absent;
 use progress::Progress;
 use screen::Screen;
 use signals::Signals;
@@ -89,13 +93,12 @@ const JOB_VARIABLE: &str = "TUTTI_JOB";
 
 /// Runs it.
 pub(super) fn run(options: &RunOptions) -> ExitCode {
-    if environment(JOB_VARIABLE).is_some() {
-        return super::usage_error(
-            "`music run` was started by an application of `music run`, which could go on \
-             without end",
-        );
+    if let Err(error) = recursion::check(&options.file) {
+        return super::usage_error(&error);
     }
-    if let Ok(Some(place)) = predict_rank(environment)
+    // Within a job of ours the variables are those of the application that started this command.
+    if environment(JOB_VARIABLE).is_none()
+        && let Ok(Some(place)) = predict_rank(environment)
         && place.size.is_none_or(|size| size > 1)
     {
         let file = options.file.display();
@@ -124,6 +127,7 @@ pub(super) fn run(options: &RunOptions) -> ExitCode {
 
 fn launch(job: &Job, options: &RunOptions) -> Result<u8, Box<dyn std::error::Error>> {
     let processes = processes(job, &options.file)?;
+    let absent = Absent::new(processes.len());
     let (signals, wake) = Signals::catch()?;
     let mut launch = Launch::new(processes);
     launch.wake = Some(wake);
@@ -132,6 +136,8 @@ fn launch(job: &Job, options: &RunOptions) -> Result<u8, Box<dyn std::error::Err
         screen: Screen::new(options.json, !options.no_prefix || options.prefix),
         progress: Progress::new(job, options.progress),
         summary: Summary::new(job),
+        absent,
+        distrusted: BTreeSet::new(),
         signals,
         stopped_by: None,
         failed: None,
@@ -167,6 +173,9 @@ struct Running {
     screen: Screen,
     progress: Progress,
     summary: Summary,
+    absent: Absent,
+    /// Processes whose report channel carries something else.
+    distrusted: BTreeSet<usize>,
     signals: Signals,
     stopped_by: Option<i32>,
     failed: Option<u8>,
@@ -174,7 +183,13 @@ struct Running {
 
 impl Running {
     fn watch(&mut self, launch: Launch) -> Result<(), LaunchError> {
-        let mut job = launch.start()?;
+        let mut job = match launch.start() {
+            Err(LaunchError::Interrupted) => {
+                self.stopped_by = self.signals.caught();
+                return Ok(());
+            }
+            started => started?,
+        };
         self.summary.started();
         while !job.is_finished() {
             match job.next(self.progress.patience())? {
@@ -188,6 +203,10 @@ impl Running {
                 }
                 Some(event) => self.take(event, &|process| job.label(process).to_owned()),
                 None => {}
+            }
+            let label = |process| job.label(process).to_owned();
+            if let Some(absent) = self.absent.overdue(Instant::now(), label) {
+                self.screen.say(&absent);
             }
             self.progress.show(&mut self.screen);
         }
@@ -208,9 +227,9 @@ impl Running {
             }
             Event::Report { process, line } => self.hear(process, &line, label),
             Event::BadReport { process, problem } => {
-                self.screen
-                    .say(&format!("{}: bad report: {problem}", label(process)));
+                self.distrust(process, &problem, label);
             }
+            Event::Joined { process } => self.absent.joined(process, Instant::now()),
             Event::Failed(failure) => {
                 self.failed = u8::try_from(failure.exit_code()).ok().or(Some(1));
                 if self.stopped_by.is_none() {
@@ -222,6 +241,9 @@ impl Running {
     }
 
     fn hear(&mut self, process: usize, line: &str, label: &dyn Fn(usize) -> String) {
+        if self.distrusted.contains(&process) {
+            return;
+        }
         self.summary.heard(process);
         match serde_json::from_str(line) {
             Ok(Message::Progress { time_s }) => self.progress.reached(process, time_s),
@@ -236,9 +258,23 @@ impl Running {
             }
             Ok(_) => {}
             Err(error) => {
-                self.screen
-                    .say(&format!("{}: bad report: {error}", label(process)));
+                self.distrust(process, &error, label);
             }
+        }
+    }
+
+    /// Something else than reports came: what comes next is not heard.
+    fn distrust(
+        &mut self,
+        process: usize,
+        problem: &dyn std::fmt::Display,
+        label: &dyn Fn(usize) -> String,
+    ) {
+        if self.distrusted.insert(process) {
+            let label = label(process);
+            self.screen.say(&format!(
+                "{label}: bad report, those after it are ignored: {problem}"
+            ));
         }
     }
 

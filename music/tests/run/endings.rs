@@ -144,6 +144,40 @@ fn a_process_that_leaves_without_music_is_named() {
     assert!(play.processes().is_empty());
 }
 
+/// Kills each rank in turn at moments of its start; whoever is named was killed.
+#[test]
+fn a_process_killed_at_any_moment_of_its_start_is_the_one_that_is_named() {
+    const NAMES: [&str; 4] = ["A.0", "A.1", "B.0", "B.1"];
+    let play = Playground::new();
+    play.edit("two-populations.music", |text| {
+        text.replace("stoptime=1.0", "stoptime=1e6")
+    });
+    for (round, rank) in (0..16_u64).zip((0..4).cycle()) {
+        let run = start(&mut play.command("music", &["run", "two-populations.music"]));
+        let mut found = None;
+        wait_until("the rank runs", || {
+            let mut processes = play.processes().into_iter();
+            found = processes.find(|(own, _)| *own == rank);
+            found.is_some()
+        });
+
+        // A different moment in each round, up to that at which all are set up.
+        std::thread::sleep(Duration::from_micros(round * 3_000));
+        kill_process(found.unwrap().1, Signal::KILL).unwrap();
+        let finished = finish(run);
+
+        let name = NAMES[usize::try_from(rank).unwrap()];
+        let verdict = format!("music: {name} ended with signal 9 (SIGKILL)\n");
+        finished.fails_with(137, &verdict);
+        let lost = finished
+            .stderr
+            .lines()
+            .filter(|line| line.contains(" lost"));
+        assert!(lost.count() <= 1, "{}", finished.stderr);
+        play.expect_nothing_left();
+    }
+}
+
 #[test]
 fn applications_that_the_file_connects_and_that_never_join_are_named() {
     let play = Playground::new();

@@ -239,8 +239,64 @@ fn a_run_that_starts_itself_is_refused() {
 
     let finished = play.run("music", &["run", "self.music"]);
 
-    finished.fails_with(2, "started by an application of `music run`");
+    let refused = "self.music: started by an application of this file itself";
+    finished.fails_with(2, refused);
     play.expect_nothing_left();
+}
+
+#[test]
+fn a_file_whose_program_is_the_command_on_the_file_is_refused() {
+    let play = Playground::new();
+    play.write(
+        "self.music",
+        "[A]\nbinary=music\nargs=self.music\nnp=1\n[B]\nbinary=/bin/true\nnp=1\n",
+    );
+
+    let finished = play.run("music", &["run", "self.music"]);
+
+    finished.fails_with(
+        1,
+        "self.music: started by an application of this file itself",
+    );
+    play.expect_nothing_left();
+}
+
+#[test]
+fn an_application_may_run_another_file_but_no_circle_of_files() {
+    let play = Playground::new();
+    let outer = |inner: &str| format!("[A]\nbinary=music\nargs=run -q {inner}\nnp=2\n");
+    play.write("outer.music", &outer("recorded.music"));
+    play.run("music", &["run", "outer.music"]).succeeds();
+
+    play.write("outer.music", &outer("middle.music"));
+    play.write(
+        "middle.music",
+        &outer("outer.music").replace("np=2", "np=1"),
+    );
+    let finished = play.run("music", &["run", "outer.music"]);
+
+    finished.fails_with(
+        2,
+        "outer.music: started by an application of this file itself",
+    );
+    play.expect_nothing_left();
+}
+
+#[test]
+fn reports_that_are_none_are_said_once_per_process() {
+    let play = Playground::new();
+    play.write(
+        "say",
+        "#!/bin/bash\nfor i in {1..500}; do echo garbage >&$TUTTI_REPORT_FD; done\n",
+    );
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(play.path("say"), mode).unwrap();
+    play.write("say.music", "[A]\nbinary=./say\nnp=2\n");
+
+    let finished = play.run("music", &["run", "say.music"]);
+
+    let said = finished.succeeds().stderr.matches("bad report").count();
+    assert_eq!(said, 2, "{}", finished.stderr);
 }
 
 #[test]
