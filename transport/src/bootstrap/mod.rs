@@ -23,12 +23,15 @@ mod mapping;
 mod pals;
 mod pmi2;
 mod pmix;
+mod pmix_calls;
 mod predict;
 mod rendezvous;
 mod session;
 mod slurm;
 mod tcp;
 mod tcp_meet;
+mod tcp_ports;
+mod tcp_root;
 mod tcp_secret;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -5,7 +5,8 @@ use super::client::Patience;
 use super::error::BootstrapError;
 use super::exchange::Joined;
 use super::predict::{check_within, number};
-use super::tcp_meet::{HOST_VARIABLE, Meeting, meet, ports_of_job};
+use super::tcp_meet::{HOST_VARIABLE, Meeting, meet};
+use super::tcp_ports::ports_of_job;
 use super::tcp_secret::Secret;
 
 /// Joins a step of Slurm.

@@ -1,3 +1,4 @@
+use std::net::TcpListener;
 use std::thread;
 
 use super::super::exchange::Notice;
@@ -229,48 +230,4 @@ fn an_abort_and_a_farewell_reach_all_others() {
             assert!(named || rank == goes as usize, "rank {rank}: {said}");
         }
     }
-}
-
-#[test]
-fn port_lists_are_read_or_refused() {
-    for (text, expected) in [
-        ("20010", Some(vec![20010])),
-        ("20001-20003", Some(vec![20001, 20002, 20003])),
-        ("7,9-10", Some(vec![7, 9, 10])),
-        ("65535", Some(vec![65535])),
-        ("", None),
-        ("0", None),
-        ("3-1", None),
-        ("65536", None),
-        ("a", None),
-        ("1-2-3", None),
-        ("1,", None),
-    ] {
-        assert_eq!(ports(text), expected, "{text:?}");
-    }
-    assert_eq!(ports("1-65535,1-65535").unwrap().len(), 64);
-}
-
-#[test]
-fn ports_follow_from_the_first_variable_or_from_the_job() {
-    let of = |variables: &'static [(&str, &str)], job: &str| {
-        ports_of_job(&["PMI_CONTROL_PORT"], job, &|name: &str| {
-            let found = variables.iter().find(|(key, _)| *key == name);
-            found.map(|(_, value)| (*value).to_owned())
-        })
-    };
-    assert_eq!(of(&[("PMI_CONTROL_PORT", "7")], "a").unwrap(), [7]);
-    let both = &[("PMI_CONTROL_PORT", "7"), ("TUTTI_BOOTSTRAP_PORTS", "8")];
-    assert_eq!(of(both, "a").unwrap(), [8]);
-    let error = of(&[("PMI_CONTROL_PORT", "x")], "a")
-        .unwrap_err()
-        .to_string();
-    assert!(error.starts_with("PMI_CONTROL_PORT=\"x\""), "{error}");
-    for job in 0..2_000 {
-        let found = of(&[], &format!("{job}.0")).unwrap();
-        assert_eq!(found.len(), 8);
-        assert!(found.iter().all(|port| (20_000..32_000).contains(port)));
-    }
-    assert_eq!(of(&[], "5.1").unwrap(), of(&[], "5.1").unwrap());
-    assert_ne!(of(&[], "5.1").unwrap(), of(&[], "5.2").unwrap());
 }

@@ -1,12 +1,15 @@
 //! Real launchers start this test program: Open MPI 4 and 5, Hydra, and Slurm in four ways.
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::Command;
+use std::time::Instant;
 
 use transport::bootstrap::{Bootstrap, environment, predict_rank};
 
-use crate::run;
 use crate::slurm::Slurm;
+use crate::{PATIENCE, run};
 
 const ROLE: &str = "TUTTI_TEST_LAUNCHED";
 
@@ -156,8 +159,8 @@ fn blocks_of_mpirun_are_applications() {
 
 #[test]
 fn an_abort_under_open_mpi_ends_the_job() {
-    for mpirun in [open_mpi_4, open_mpi_5] {
-        let Some(mut command) = mpirun() else {
+    for (mpirun, keeps_the_code) in [(open_mpi_4(), false), (open_mpi_5(), true)] {
+        let Some(mut command) = mpirun else {
             continue;
         };
         command.env(ROLE, "abort").args(["-np", "3"]);
@@ -165,7 +168,10 @@ fn an_abort_under_open_mpi_ends_the_job() {
 
         let ended = run(&mut command);
 
-        assert_eq!(ended.status.code(), Some(7), "{}", ended.said);
+        // The launcher of Open MPI 4 sometimes crashes itself when a job is aborted.
+        assert!(!ended.status.success(), "{}", ended.said);
+        let same = ended.status.code() == Some(7);
+        assert!(same || !keeps_the_code, "{:?}:\n{}", ended.status, ended.said);
     }
 }
 
@@ -342,4 +348,86 @@ fn alps_is_pmi_2_by_the_library_that_is_named() {
     own(&mut command);
 
     assert_says(&mut command, &lines(3, "None", &[0, 1, 0]));
+}
+
+#[test]
+fn an_abort_under_slurm_ends_the_job() {
+    let Some(cluster) = Slurm::start() else {
+        return;
+    };
+    for mpi in ["none", "cray_shasta", "pmix", "pmi2"] {
+        let mut command = cluster.command("srun");
+        command.env(ROLE, "abort").envs([HOST]);
+        command.args(["--kill-on-bad-exit", &format!("--mpi={mpi}"), "-N2", "-n3"]);
+        own(&mut command);
+
+        let ended = run(&mut command);
+
+        assert!(!ended.status.success(), "{mpi}:\n{}", ended.said);
+    }
+}
+
+/// A rank of a step of Slurm on one node, as its variables describe it.
+fn rank_of_step(rank: u32, port: u16) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "launchers::acts_as_a_rank", "--nocapture"]);
+    command
+        .env(ROLE, "exchange")
+        .env("SLURM_PROCID", rank.to_string());
+    command.envs([
+        ("SLURM_JOB_ID", "77"),
+        ("SLURM_STEP_ID", "0"),
+        ("SLURM_STEP_NUM_TASKS", "2"),
+        ("SLURM_STEP_NUM_NODES", "1"),
+        ("SLURM_NODEID", "0"),
+        ("SLURM_STEP_NODELIST", "n7"),
+        ("TUTTI_JOB_SECRET", "not-to-be-seen"),
+        ("TUTTI_BOOTSTRAP_PORTS", &port.to_string()),
+    ]);
+    command
+}
+
+#[test]
+fn strangers_are_reported_once_and_the_secret_never() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    let root = std::thread::spawn(move || run(&mut rank_of_step(0, port)));
+    let deadline = Instant::now() + PATIENCE;
+    let mut dropped = 0;
+    while dropped < 3 {
+        assert!(Instant::now() < deadline, "rank 0 does not listen");
+        let Ok(mut stranger) = TcpStream::connect(("127.0.0.1", port)) else {
+            std::thread::yield_now();
+            continue;
+        };
+        stranger
+            .write_all(b"GET / HTTP/1.1\r\nHost: somewhere.else.example\r\n\r\n")
+            .unwrap();
+        // Rank 0 hangs up, with or without a reset.
+        let mut answer = Vec::new();
+        let _ = stranger.read_to_end(&mut answer);
+        assert!(answer.is_empty(), "{answer:?}");
+        dropped += 1;
+    }
+
+    let member = run(&mut rank_of_step(1, port));
+
+    let root = root.join().unwrap();
+    assert!(
+        root.status.success() && member.status.success(),
+        "{}\n{}",
+        root.said,
+        member.said
+    );
+    assert_eq!(
+        root.said
+            .matches("rank 0 dropped a connection from 127.0.0.1")
+            .count(),
+        1
+    );
+    for said in [root.said, member.said] {
+        assert!(said.contains("of 2 app None nodes Some([0, 0])>"), "{said}");
+        assert!(!said.contains("not-to-be-seen"), "{said}");
+    }
 }
