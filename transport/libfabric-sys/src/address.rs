@@ -40,7 +40,8 @@ pub unsafe fn fi_av_insert(
 /// `fi_av_remove(3)`: takes addresses out.
 ///
 /// # Safety
-/// `av` is valid; `fi_addr` holds `count` addresses that it gave; no operation to them is under way.
+/// `av` is valid; `fi_addr` holds `count` addresses that it gave;
+/// no operation to them is under way.
 #[inline]
 pub unsafe fn fi_av_remove(
     av: *mut fid_av,

@@ -1,7 +1,7 @@
 //! Atomic operations on a peer's memory, results as in [`crate::fi_write`].
 //!
-//! A provider may offer the calls and refuse a type or an operation: ask the `...valid` functions, and
-//! try, before relying on one. Operands are aligned to their type, on both sides.
+//! A provider may offer the calls and refuse a type or an operation: ask the `...valid` functions,
+//! and try, before relying on one. Operands are aligned to their type, on both sides.
 
 use core::ffi::{c_int, c_void};
 
@@ -63,8 +63,8 @@ pub unsafe fn fi_inject_atomic(
 /// `fi_fetch_atomic(3)`: [`fi_atomic`] that also brings back what was there before.
 ///
 /// # Safety
-/// As [`fi_atomic`]; `result` has room for `count` operands that nobody looks at until the completion,
-/// in the memory that `result_desc` describes if descriptors are required.
+/// As [`fi_atomic`]; `result` has room for `count` operands that nobody looks at until the
+/// completion, in the memory that `result_desc` describes if descriptors are required.
 #[inline]
 pub unsafe fn fi_fetch_atomic(
     ep: *mut fid_ep,

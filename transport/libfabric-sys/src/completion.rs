@@ -19,8 +19,8 @@ pub struct ErrorEntry {
 
 const _: () = assert!(size_of::<ErrorEntry>() >= 128);
 
-/// `fi_cq_read(3)`: takes completions; their number, `-FI_EAGAIN` if there are none, `-FI_EAVAIL` if
-/// an error is to be read first. Drives progress on providers that want to be driven.
+/// `fi_cq_read(3)`: takes completions; their number, `-FI_EAGAIN` if there are none, `-FI_EAVAIL`
+/// if an error is to be read first. Drives progress on providers that want to be driven.
 ///
 /// # Safety
 /// `cq` is valid, `buf` has room for `count` entries in the format that it was opened with.
@@ -83,8 +83,8 @@ pub unsafe fn fi_cq_signal(cq: *mut fid_cq) -> c_int {
 /// `fi_cq_strerror(3)`: a provider's error code in words; null if it has none.
 ///
 /// # Safety
-/// `cq` is valid and gave `prov_errno` and `err_data`; `buf` is null or has room for `len` bytes. The
-/// text stays until the next call with this queue.
+/// `cq` is valid and gave `prov_errno` and `err_data`; `buf` is null or has room for `len` bytes.
+/// The text stays until the next call with this queue.
 #[inline]
 pub unsafe fn fi_cq_strerror(
     cq: *mut fid_cq,

@@ -1,21 +1,21 @@
 //! libfabric (OFI): its structures, and the library opened at run time.
 //!
-//! Nearly all of libfabric's API is `static inline` C that calls through tables in the objects; only
-//! a handful of symbols exist. So building needs neither headers nor the library: [`Library::open`]
-//! finds the symbols when a program asks for them, the structures are checked in (generated from the
-//! headers of 1.17, `cargo xtask regen`), and the functions here are what the inline functions are.
-//! The structures of later libraries only grew at their ends; three rules make one program run on
-//! 1.9 and all later libraries:
+//! Nearly all of libfabric's API is `static inline` C that calls through tables in the objects;
+//! only a handful of symbols exist. So building needs neither headers nor the library:
+//! [`Library::open`] finds the symbols when a program asks for them, the structures are checked in
+//! (generated from the headers of 1.17, `cargo xtask regen`), and the functions here are what the
+//! inline functions are. The structures of later libraries only grew at their ends; three rules
+//! make one program run on 1.9 and all later libraries:
 //!
 //! - ask for [`Library::api_version`], never for more;
-//! - let the library allocate what it may have enlarged ([`Library::fi_allocinfo`]; for errors of a
-//!   completion queue use [`ErrorEntry`]);
+//! - let the library allocate what it may have enlarged ([`Library::fi_allocinfo`]; for errors of
+//!   a completion queue use [`ErrorEntry`]);
 //! - an entry of a table that is newer than 1.9 is looked at only if the table is long enough; the
 //!   functions here do so and return `-FI_ENOSYS` if it is not.
 //!
-//! Structures are laid out as on 64-bit machines, which is checked while compiling. Names, arguments
-//! and results are those of the manual pages, so that those can be read beside the code; constants
-//! and structures are found there too. Results are 0 or a count, or a negated `FI_E...`.
+//! Structures are laid out as on 64-bit machines, which is checked while compiling. Names,
+//! arguments and results are those of the manual pages, so that those can be read beside the code;
+//! constants and structures are found there too. Results are 0 or a count, or a negated `FI_E...`.
 
 // libfabric's own names are kept, and a function for an inline function takes what that one takes.
 #![allow(clippy::too_many_arguments)]

@@ -156,8 +156,8 @@ impl Library {
     /// `fi_freeinfo(3)`: frees a list and all that it points at.
     ///
     /// # Safety
-    /// `info` is null or was made by this library, and nothing that it points at is used again. What
-    /// was put into it (a provider's name, say) was allocated by `malloc`.
+    /// `info` is null or was made by this library, and nothing that it points at is used again.
+    /// What was put into it (a provider's name, say) was allocated by `malloc`.
     pub unsafe fn fi_freeinfo(&self, info: *mut fi_info) {
         // SAFETY: the caller's promise.
         unsafe { (self.freeinfo)(info) }
@@ -208,8 +208,8 @@ impl Library {
     /// The library writes them to a buffer of its own before they are copied: one thread at a time.
     ///
     /// # Safety
-    /// `data` points at what `kind` says, made by this library if it is a structure; no other thread
-    /// is in this call.
+    /// `data` points at what `kind` says, made by this library if it is a structure; no other
+    /// thread is in this call.
     #[must_use]
     pub unsafe fn fi_tostr(&self, data: *const c_void, kind: fi_type) -> String {
         // SAFETY: the caller's promise.

@@ -12,8 +12,8 @@ use crate::{
 /// `fi_mr_reg(3)`: registers memory.
 ///
 /// # Safety
-/// `domain` is valid; `buf` is mapped for `len` bytes until the registration is closed, and used only
-/// as memory may be that peers read or write (`access`) at any time; `mr` can be written.
+/// `domain` is valid; `buf` is mapped for `len` bytes until the registration is closed, and used
+/// only as memory may be that peers read or write (`access`) at any time; `mr` can be written.
 #[inline]
 pub unsafe fn fi_mr_reg(
     domain: *mut fid_domain,

@@ -11,7 +11,7 @@ pub(crate) const MISSING: c_int = -crate::FI_ENOSYS;
 /// [`MISSING`] where a size is returned.
 pub(crate) const MISSING_SIZE: isize = -(crate::FI_ENOSYS as isize);
 
-/// Calls an entry that every supported library has: `call!(object.table => entry(..) else missing)`.
+/// Calls an entry that every library has: `call!(object.table => entry(..) else missing)`.
 ///
 /// The function around it promises that the object is valid and that the arguments are what the
 /// entry asks for. A provider may leave out a table or an entry.
@@ -32,8 +32,8 @@ macro_rules! call {
     }};
 }
 
-/// Calls an entry that the oldest supported library may lack, or that headers say to look for first.
-/// The type of the table is named for the offset of the entry.
+/// Calls an entry that the oldest supported library may lack, or that headers say to look for
+/// first. The type of the table is named for the offset of the entry.
 macro_rules! call_newer {
     ($object:ident.$table:ident: $kind:ty => $entry:ident($($arg:expr),* $(,)?)
      else $missing:expr) => {{
