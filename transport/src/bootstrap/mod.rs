@@ -20,6 +20,8 @@ mod inherit;
 mod library;
 pub(crate) mod lines;
 mod mapping;
+#[cfg(feature = "mpi")]
+mod mpi;
 mod pals;
 mod pmi2;
 mod pmix;
@@ -42,6 +44,8 @@ pub mod server;
 pub(crate) use channel::timespec;
 pub use error::{BOOTSTRAP_VARIABLE, BootstrapError, TIMEOUT_VARIABLE};
 pub use inherit::inherited_stream;
+#[cfg(feature = "mpi")]
+pub use mpi::MpiRendezvous;
 pub(crate) use predict::is_launcher_variable;
 pub use predict::{Prediction, environment, predict_rank};
 pub use rendezvous::{Rendezvous, RendezvousError};

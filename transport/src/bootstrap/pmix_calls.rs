@@ -1,7 +1,7 @@
 //! The functions of `libpmix.so.2`, by hand: only what a rank needs to meet the others.
 //!
-//! Layouts and codes are those of the PMIx standard since version 2, which the libraries 4.2 and 5.0
-//! that were tried keep.
+//! Layouts and codes are those of the PMIx standard since version 2, which the libraries 4.2 and
+//! 5.0 that were tried keep.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
