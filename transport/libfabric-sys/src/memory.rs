@@ -33,8 +33,11 @@ pub unsafe fn fi_mr_reg(
 
 /// `fi_mr_regattr(3)`: registers memory that a structure describes.
 ///
+/// The structure grew after 1.17, and a later library may look further: put it before room that is
+/// all zeroes, or use [`fi_mr_reg`], which needs none.
+///
 /// # Safety
-/// As for [`fi_mr_reg`]; `attr` is a valid structure.
+/// As for [`fi_mr_reg`]; `attr` is a valid structure, with room behind it.
 #[inline]
 pub unsafe fn fi_mr_regattr(
     domain: *mut fid_domain,

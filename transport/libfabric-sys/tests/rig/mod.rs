@@ -116,9 +116,7 @@ impl Rig {
         // SAFETY: the endpoint is open.
         let enabled = unsafe { ofi::fi_enable(self.ep) };
         self.must("fi_enable", enabled);
-        // SAFETY: the info is the library's own.
-        let domain = unsafe { *(*self.info).domain_attr };
-        if domain.mr_mode & ofi::FI_MR_ENDPOINT != 0 {
+        if self.mr_mode() & ofi::FI_MR_ENDPOINT != 0 {
             // SAFETY: both are open, of one domain.
             let bound = unsafe { ofi::fi_mr_bind(self.mr, self.ep.cast(), 0) };
             self.must("fi_mr_bind", bound);
@@ -126,6 +124,14 @@ impl Rig {
             let enabled = unsafe { ofi::fi_mr_enable(self.mr) };
             self.must("fi_mr_enable", enabled);
         }
+    }
+
+    /// What the provider wants of registered memory.
+    fn mr_mode(&self) -> c_int {
+        // SAFETY: the info is the library's own, with all its parts.
+        let attr = unsafe { (*self.info).domain_attr };
+        // SAFETY: as above.
+        unsafe { (*attr).mr_mode }
     }
 
     /// Inserts the endpoint's own address, and looks it up again.
@@ -163,9 +169,7 @@ impl Rig {
 
     /// Where a word is to its peers.
     pub(crate) fn remote(&self, index: usize) -> u64 {
-        // SAFETY: the info is the library's own.
-        let domain = unsafe { *(*self.info).domain_attr };
-        let virtual_addresses = domain.mr_mode & ofi::FI_MR_VIRT_ADDR != 0;
+        let virtual_addresses = self.mr_mode() & ofi::FI_MR_VIRT_ADDR != 0;
         let base = if virtual_addresses {
             self.memory.as_ptr().addr()
         } else {
