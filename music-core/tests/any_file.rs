@@ -119,6 +119,52 @@ proptest! {
     }
 }
 
+/// The examples that users start from.
+const EXAMPLES: [&str; 5] = [
+    include_str!("../../examples/chain.music"),
+    include_str!("../../examples/fork.music"),
+    include_str!("../../examples/loop.music"),
+    include_str!("../../examples/recorded.music"),
+    include_str!("../../examples/two-populations.music"),
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 3000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_changes_of_an_example_have_an_answer(
+        example in prop::sample::select(EXAMPLES.to_vec()),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), value(), 0_usize..9), 1..6),
+    ) {
+        let mut bytes = example.as_bytes().to_vec();
+        for (at, with, cut) in changes {
+            let start = at.index(bytes.len() + 1);
+            let end = (start + cut).min(bytes.len());
+            bytes.splice(start..end, with);
+        }
+        survive(bytes);
+    }
+}
+
+/// Pieces, numbers at every limit, and bytes that are no text.
+fn value() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        piece().prop_map(String::into_bytes),
+        any::<f64>().prop_map(|number| number.to_string().into_bytes()),
+        any::<i64>().prop_map(|number| number.to_string().into_bytes()),
+        prop::sample::select(vec![
+            "1e300",
+            "nan",
+            "-inf",
+            "1e-320",
+            "4611686018.427388",
+            "2147483648"
+        ])
+        .prop_map(|number| number.as_bytes().to_vec()),
+        prop::collection::vec(any::<u8>(), 0..3),
+    ]
+}
+
 #[test]
 fn a_megabyte_of_anything_is_read_in_one_pass() {
     // A reader that is quadratic anywhere would be here for hours.
