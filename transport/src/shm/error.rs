@@ -44,7 +44,7 @@ pub enum OpenError {
     },
     /// This rank does not reach the rank that hands out the shared memory.
     #[error(
-        "{rank} on host {host} cannot reach rank 0 on host {leader_host} ({cause}): shared memory \
+        "{rank} on host {host} cannot reach {leader} on host {leader_host} ({cause}): shared memory \
          needs all ranks alive on one host, and several hosts need a network fabric"
     )]
     Unreachable {
@@ -52,7 +52,9 @@ pub enum OpenError {
         rank: Rank,
         /// Its host.
         host: String,
-        /// The host of rank 0.
+        /// The rank that hands the memory out.
+        leader: Rank,
+        /// Its host.
         leader_host: String,
         /// The system's reason.
         cause: String,
@@ -101,6 +103,26 @@ pub enum OpenError {
         /// The system's reason.
         cause: String,
     },
+}
+
+impl OpenError {
+    /// The same with the ranks' numbers in the job, given by their places on this node.
+    pub(super) fn named(mut self, names: &[Rank]) -> Self {
+        let name = |rank: &mut Rank| *rank = names.get(rank.index()).copied().unwrap_or(*rank);
+        match &mut self {
+            Self::Late { rank, .. }
+            | Self::Ended { rank }
+            | Self::Garbled { rank, .. }
+            | Self::GivenUp { by: rank, .. }
+            | Self::System { rank, .. } => name(rank),
+            Self::Unreachable { rank, leader, .. } => {
+                name(rank);
+                name(leader);
+            }
+            _ => {}
+        }
+        self
+    }
 }
 
 /// Makes an [`OpenError::System`] of a system's reason.

@@ -1,5 +1,7 @@
 //! The shared memory fabric as one rank holds it.
 
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use rustix::time::ClockId;
@@ -13,6 +15,7 @@ use super::guard::ForkGuard;
 use super::layout::Domain;
 use super::line::{Line, Slept, sleep_on_all};
 use super::liveness::{self, Liveness};
+use super::opening::Part;
 use super::place::Home;
 use super::segment::Segment;
 use super::{OpenError, ShmOptions, opening};
@@ -32,7 +35,7 @@ use crate::bootstrap::Rendezvous;
 pub struct ShmFabric {
     rank: Rank,
     topology: Topology,
-    segment: Segment,
+    segment: Arc<Segment>,
     heap: Arena,
     node_counters: Arena,
     network_counters: Arena,
@@ -50,8 +53,19 @@ impl ShmFabric {
     /// # Errors
     /// [`OpenError`], on every rank, if any rank cannot take part: one line that names who and why.
     pub fn open(peers: &mut impl Rendezvous, options: &ShmOptions) -> Result<Self, OpenError> {
+        let whole = Part::whole(peers.size());
+        Self::open_part(peers, options, &whole)
+    }
+
+    /// As [`open`](Self::open) for the ranks of one node of a job: the rendezvous is theirs, and
+    /// numbers them from 0. Ranks that are lost have their names in the job.
+    pub(crate) fn open_part(
+        peers: &mut impl Rendezvous,
+        options: &ShmOptions,
+        part: &Part,
+    ) -> Result<Self, OpenError> {
         let (rank, size) = (peers.rank(), peers.size());
-        let joined = opening::join(peers, options)?;
+        let joined = opening::join(peers, options, part)?;
         let layout = *joined.segment.layout();
         joined.segment.populate(rank.index());
         let counters = |what| Arena::new(layout.counters as u64, 1, what, COUNTERS_ADVICE);
@@ -65,7 +79,7 @@ impl ShmFabric {
                 .map_err(refused(rank, "watch the processes of its mates"))?,
             guard: ForkGuard::new().map_err(refused(rank, "guard itself against forks"))?,
             home: Home::of(rank.index(), size as usize),
-            segment: joined.segment,
+            segment: Arc::new(joined.segment),
             processors: joined.processors,
             pauses: 0,
             closed: false,
@@ -83,13 +97,45 @@ impl ShmFabric {
         }
     }
 
+    /// The memory of the node.
+    pub(crate) fn segment(&self) -> &Arc<Segment> {
+        &self.segment
+    }
+
+    /// Readable when a process of a mate may have ended.
+    pub(crate) fn deaths(&self) -> BorrowedFd<'_> {
+        self.liveness.descriptor()
+    }
+
+    /// Declares those mates lost that ended without leaving. Makes a system call.
+    pub(crate) fn look_for_deaths(&mut self) {
+        self.liveness.look(&self.segment);
+    }
+
+    /// Another watch over the processes of the mates, for another thread.
+    pub(crate) fn watch_mates(&self) -> std::io::Result<Liveness> {
+        self.liveness.another()
+    }
+
+    /// Whether this is the process that opened the fabric, and not a child that it forked.
     #[inline]
-    fn usable(&self) -> Result<(), Lost> {
+    pub(crate) fn is_own(&self) -> bool {
+        self.guard.holds()
+    }
+
+    /// Fails once a rank of the job is lost.
+    ///
+    /// # Errors
+    /// [`Lost`] by the rank's number in the job.
+    #[inline]
+    pub(crate) fn usable(&self) -> Result<(), Lost> {
         liveness::lost(&self.segment)?;
         if self.guard.holds() {
             Ok(())
         } else {
-            Err(Lost { rank: self.rank })
+            Err(Lost {
+                rank: self.segment.name(self.rank.index()),
+            })
         }
     }
 
@@ -106,9 +152,9 @@ impl ShmFabric {
     fn raise(&self, home: Rank, signal: Signal) {
         let line = self.line(home, signal.counter());
         match signal {
-            Signal::Set { value, .. } => line.set(value, &self.segment),
+            Signal::Set { value, .. } => line.set(value, &*self.segment),
             Signal::Add { amount, .. } => {
-                line.add(amount, &self.segment);
+                line.add(amount, &*self.segment);
             }
         }
     }
@@ -138,13 +184,13 @@ impl ShmFabric {
         let slept = match watch {
             [one] => {
                 let line = self.line(one.home, one.counter);
-                line.sleep(one.at_least, span, &self.segment)
+                line.sleep(one.at_least, span, &*self.segment)
             }
             several => {
                 let lines = several
                     .iter()
                     .map(|watch| (self.line(watch.home, watch.counter), watch.at_least));
-                sleep_on_all(lines, self.rank.index(), span, &self.segment)
+                sleep_on_all(lines, self.rank.index(), span, &*self.segment)
             }
         };
         // Whoever waits for the dead is not woken by them.
@@ -226,7 +272,7 @@ impl Fabric for ShmFabric {
                 to,
                 counter,
                 amount,
-            } => self.line(to, counter).add(amount, &self.segment),
+            } => self.line(to, counter).add(amount, &*self.segment),
         };
         Ok(Posted::Finished(before))
     }

@@ -1,4 +1,5 @@
-//! The bells of a segment: futexes that all ranks of the node share.
+//! The bells of a segment: futexes that all ranks of the node share, and an `eventfd` at the door of
+//! each rank that sleeps in `poll`.
 
 use std::sync::atomic::AtomicU32;
 
@@ -29,6 +30,17 @@ impl Bells for Segment {
 
     fn doorbell(&self, mate: usize) -> &AtomicU32 {
         &self.seat(mate).doorbell
+    }
+
+    #[cold]
+    fn ring(&self, mate: usize) {
+        match self.door(mate) {
+            None => self.wake(self.doorbell(mate), 1),
+            Some(door) => {
+                // It fails only if it was rung 2^64 times and not once opened: it is open then.
+                let _ = rustix::io::retry_on_intr(|| rustix::io::write(door, &1_u64.to_ne_bytes()));
+            }
+        }
     }
 }
 

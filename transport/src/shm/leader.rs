@@ -9,17 +9,18 @@ use transport_core::Rank;
 
 use super::ShmOptions;
 use super::error::{OpenError, refused};
-use super::opening::{Call, Joined, Patience, host, own_process, random};
+use super::opening::{Call, Handles, Joined, Part, Patience, host, random};
 use super::processors::{Share, together};
 use super::provision::make_segment;
 use super::segment::Segment;
 use super::wire::{DESCRIPTORS_MAX, Message, WireError, ready, receive, send};
 
-/// Rank 0 while it waits for its mates.
-pub(super) struct Leader {
+/// The first rank of a node while it waits for its mates.
+pub(super) struct Leader<'a> {
+    part: &'a Part,
     call: Call,
     listener: OwnedFd,
-    own_process: OwnedFd,
+    own: Handles,
     own_share: Share,
     size: u32,
     peers: Vec<Peer>,
@@ -32,14 +33,14 @@ pub(super) struct Leader {
 struct Peer {
     rank: Rank,
     socket: OwnedFd,
-    process: OwnedFd,
+    handles: Handles,
     share: Share,
 }
 
-impl Leader {
+impl<'a> Leader<'a> {
     /// Opens the socket that the others are to find.
     pub(super) fn listen(
-        size: u32,
+        part: &'a Part,
         own_share: Share,
         options: &ShmOptions,
     ) -> Result<Self, OpenError> {
@@ -52,15 +53,17 @@ impl Leader {
         let kind = SocketType::SEQPACKET;
         let listener = rustix::net::socket_with(AddressFamily::UNIX, kind, flags, None)
             .map_err(refused(ME, "open a socket"))?;
+        let size = u32::try_from(part.names.len()).expect("ranks are numbered by u32");
         let backlog = i32::try_from(size).unwrap_or(i32::MAX);
         SocketAddrUnix::new_abstract_name(&call.socket_name())
             .and_then(|address| rustix::net::bind(&listener, &address))
             .and_then(|()| rustix::net::listen(&listener, backlog))
             .map_err(refused(ME, "listen for its mates"))?;
         Ok(Self {
+            part,
             call,
             listener,
-            own_process: own_process(ME)?,
+            own: Handles::own(ME, part)?,
             own_share,
             size,
             peers: Vec::new(),
@@ -134,7 +137,7 @@ impl Leader {
             .map_err(refused(ME, "ask who connected"))?;
         if credentials.uid != rustix::process::geteuid() {
             let uid = credentials.uid.as_raw();
-            report(&format!("dropped a connection of another user (uid {uid})"));
+            self.report(&format!("dropped a connection of another user (uid {uid})"));
             return Ok(None);
         }
         Ok(Some(socket))
@@ -142,14 +145,14 @@ impl Leader {
 
     /// Takes a hello; whoever says something else is dropped and reported.
     fn greet(&mut self, socket: OwnedFd, until: Instant) {
-        let (hello, mut descriptors) = match receive(&socket, until) {
+        let (hello, descriptors) = match receive(&socket, until) {
             Ok(received) => received,
             // Whoever it was has ended: it is missing in the end.
             Err(WireError::Closed) => return,
-            Err(_) => return report("dropped a connection that said nothing known"),
+            Err(_) => return self.report("dropped a connection that said nothing known"),
         };
         let taken = |rank| self.peers.iter().any(|peer| peer.rank == rank);
-        match (hello, descriptors.pop()) {
+        match (hello, Handles::received(descriptors, self.part)) {
             (
                 Message::Hello {
                     rank,
@@ -157,7 +160,7 @@ impl Leader {
                     secret,
                     share,
                 },
-                Some(process),
+                Some(handles),
             ) if secret == self.call.secret
                 && size == self.size
                 && (1..size).contains(&rank)
@@ -166,11 +169,11 @@ impl Leader {
                 self.peers.push(Peer {
                     rank: Rank(rank),
                     socket,
-                    process,
+                    handles,
                     share,
                 });
             }
-            _ => report("dropped a connection that is not of this job"),
+            _ => self.report("dropped a connection that is not of this job"),
         }
     }
 
@@ -185,7 +188,8 @@ impl Leader {
         let token = random(ME)?;
         segment.header().token.store(token, Ordering::Relaxed);
         // Descriptors under way count against the limit of open files: few mates at a time.
-        let at_once = (UNDER_WAY_MAX / self.size as usize).max(1);
+        let each = self.size as usize * self.part.descriptors();
+        let at_once = (UNDER_WAY_MAX / each).max(1);
         let mut mapped = vec![false; self.peers.len()];
         let mut welcomed = 0;
         while mapped.contains(&false) {
@@ -224,14 +228,21 @@ impl Leader {
             geometry: layout.geometry(),
             processors: self.processors(),
         };
-        let mut descriptors = vec![file.as_fd(), self.own_process.as_fd()];
-        descriptors.extend(self.peers.iter().map(|peer| peer.process.as_fd()));
+        let mut descriptors = vec![file.as_fd()];
+        descriptors.extend(self.handles().map(|handles| handles.process.as_fd()));
+        let doors = self.handles().filter_map(|handles| handles.door.as_ref());
+        descriptors.extend(doors.map(AsFd::as_fd));
         let mut message = &welcome;
         for some in descriptors.chunks(DESCRIPTORS_MAX) {
             send(&peer.socket, message, some).map_err(wire(peer.rank))?;
             message = &Message::Processes;
         }
         Ok(())
+    }
+
+    /// Of all ranks of the node in their order.
+    fn handles(&self) -> impl Iterator<Item = &Handles> {
+        std::iter::once(&self.own).chain(self.peers.iter().map(|peer| &peer.handles))
     }
 
     fn check_proof(&self, peer: &Peer, segment: &Segment, token: u64) -> Result<(), OpenError> {
@@ -276,7 +287,8 @@ impl Leader {
 
     /// Tells all mates why there will be no segment, those too that are still on their way.
     fn give_up(&mut self, error: &OpenError) {
-        let message = Message::GiveUp(error.to_string());
+        let named = error.clone().named(&self.part.names);
+        let message = Message::GiveUp(named.to_string());
         self.tell_all(&message);
         let mut told = self.peers.len();
         let until = Instant::now() + LINGER;
@@ -308,12 +320,22 @@ impl Leader {
 
     fn joined(self, segment: Segment) -> Joined {
         let processors = self.processors();
-        let others = self.peers.into_iter().map(|peer| Some(peer.process));
+        let mut doors: Vec<OwnedFd> = self.own.door.into_iter().collect();
+        let mut processes = vec![None];
+        for peer in self.peers {
+            processes.push(Some(peer.handles.process));
+            doors.extend(peer.handles.door);
+        }
         Joined {
-            segment,
-            processes: std::iter::once(None).chain(others).collect(),
+            segment: segment.inhabited(&self.part.names, doors),
+            processes,
             processors,
         }
+    }
+
+    fn report(&self, what: &str) {
+        let me = self.part.names[ME.index()];
+        eprintln!("tutti: {me} {what} while it opened the shared memory");
     }
 }
 
@@ -331,10 +353,6 @@ pub(super) fn wire(rank: Rank) -> impl FnOnce(WireError) -> OpenError {
         },
         WireError::System(errno) => refused(rank, "exchange messages to open shared memory")(errno),
     }
-}
-
-fn report(what: &str) {
-    eprintln!("tutti: rank 0 {what} while it opened the shared memory");
 }
 
 const ME: Rank = Rank(0);

@@ -13,7 +13,8 @@
 //! of the arrivals at a barrier only the last one wakes.
 //!
 //! Who waits for one counter sleeps on its *bell*, and one system call wakes all of them. Who waits
-//! for several sleeps on its own *doorbell*, whose number it leaves in the `doors` of each. The
+//! for several sleeps on its own *doorbell*, whose number it leaves in the `doors` of each; so does
+//! who waits for a network too, at a door that remembers a ring until it is cleared. The
 //! kernel compares bells, which move only when rung, not the low half of the counter itself: a
 //! counter that moves by a multiple of 2^32 between a look and a sleep cannot be mistaken for one
 //! that stood still. An announcement outlives a sleep that timed out: it costs at most one needless
@@ -21,7 +22,7 @@
 
 use transport_core::Nanos;
 
-use super::primitive::{AtomicU32, AtomicU64, Ordering, write_before_read};
+use super::primitive::{AtomicU32, AtomicU64, Ordering, fence, write_before_read};
 
 /// Words of the `doors` set of a line; loom explores one word far faster than eight.
 const DOOR_WORDS: usize = if cfg!(loom) { 1 } else { 8 };
@@ -39,6 +40,12 @@ pub(crate) trait Bells {
 
     /// The bell of a node-mate, by its place on the node.
     fn doorbell(&self, mate: usize) -> &AtomicU32;
+
+    /// Ends the sleep of a node-mate at its door, the present one or, if its doorbell moved since
+    /// it read it, the next.
+    fn ring(&self, mate: usize) {
+        self.wake(self.doorbell(mate), 1);
+    }
 }
 
 /// How a sleep ended.
@@ -109,6 +116,22 @@ impl Line {
         bells.sleep(&self.bell, seen, span)
     }
 
+    /// Wakes whoever waited for the present value, which was written past this type.
+    ///
+    /// Whether somebody still waits for a higher one.
+    fn wake_reached(&self, bells: &impl Bells) -> bool {
+        // SeqCst, both: the writes come before the fence of `Watched::wake`.
+        let wanted = self.wanted.load(Ordering::SeqCst);
+        if wanted == 0 {
+            return false;
+        }
+        let reached = self.value.load(Ordering::SeqCst) >= !wanted;
+        if reached {
+            self.wake(bells);
+        }
+        !reached
+    }
+
     #[inline]
     fn wake_if_wanted(&self, value: u64, bells: &impl Bells) {
         write_before_read();
@@ -141,10 +164,9 @@ impl Line {
             while doors != 0 {
                 let mate = word * 64 + doors.trailing_zeros() as usize;
                 doors &= doors - 1;
-                let doorbell = bells.doorbell(mate);
                 // Release: pairs with the Acquire in `sleep_on_all`.
-                doorbell.fetch_add(1, Ordering::Release);
-                bells.wake(doorbell, 1);
+                bells.doorbell(mate).fetch_add(1, Ordering::Release);
+                bells.ring(mate);
             }
         }
     }
@@ -163,6 +185,51 @@ impl Line {
     }
 }
 
+/// Which counters of a rank somebody announced itself at, of those that a network writes: the
+/// network wakes nobody, so their owner looks after it was at work. Bit `slot % 64`.
+#[derive(Default)]
+#[repr(transparent)]
+pub(crate) struct Watched(AtomicU64);
+
+impl Watched {
+    /// Says that somebody announced itself at a counter, before it looks at that.
+    pub(crate) fn add(&self, slot: usize) {
+        // SeqCst: before the look at the value in the total order, see `wake`.
+        self.0
+            .fetch_or(1 << (slot % u64::BITS as usize), Ordering::SeqCst);
+    }
+
+    /// Wakes whoever waits for what the network has written, given the counters in their order.
+    #[inline]
+    pub(crate) fn wake<'a, B: Bells>(
+        &self,
+        lines: usize,
+        line: impl Fn(usize) -> &'a Line,
+        bells: &B,
+    ) {
+        // Between what the network wrote and the reads of announcements: either they are seen here,
+        // or whoever makes them sees what was written.
+        fence(Ordering::SeqCst);
+        if self.0.load(Ordering::SeqCst) == 0 {
+            return;
+        }
+        // Taken before the looks: whoever comes later adds itself again.
+        let bits = self.0.swap(0, Ordering::SeqCst);
+        let still = (0..u64::BITS as usize)
+            .filter(|bit| bits >> bit & 1 == 1)
+            .filter(|bit| {
+                let slots = (*bit..lines).step_by(u64::BITS as usize);
+                slots.fold(false, |wanted, slot| {
+                    line(slot).wake_reached(bells) | wanted
+                })
+            })
+            .fold(0, |still, bit| still | 1 << bit);
+        if still != 0 {
+            self.0.fetch_or(still, Ordering::SeqCst);
+        }
+    }
+}
+
 /// Sleeps on the doorbell of `me` until one of several counters may have reached its value.
 pub(crate) fn sleep_on_all<'a>(
     watches: impl Iterator<Item = (&'a Line, u64)> + Clone,
@@ -173,16 +240,31 @@ pub(crate) fn sleep_on_all<'a>(
     let doorbell = bells.doorbell(me);
     // Acquire, and first of all: as in `Line::sleep`.
     let seen = doorbell.load(Ordering::Acquire);
+    if announce_all(watches, me, || ()) {
+        return Slept::Woken;
+    }
+    bells.sleep(doorbell, seen, span)
+}
+
+/// Announces `me` at its door for several counters and looks at each; whether one is reached.
+///
+/// If none is, a ring of `me` follows the write that reaches the first of them. For doors that
+/// remember a ring until `me` clears it, which it may do at any time but between this look and its
+/// sleep. `tell` comes between the announcements and the look: there it tells those who look at
+/// announcements only if they know of some.
+pub(crate) fn announce_all<'a>(
+    watches: impl Iterator<Item = (&'a Line, u64)> + Clone,
+    me: usize,
+    tell: impl FnOnce(),
+) -> bool {
     for (line, at_least) in watches.clone() {
         // AcqRel: as `direct` in `Line::sleep`.
         line.doors[me / 64].fetch_or(1 << (me % 64), Ordering::AcqRel);
         line.announce(at_least);
     }
+    tell();
     let mut watches = watches;
-    if watches.any(|(line, at_least)| line.reached(at_least)) {
-        return Slept::Woken;
-    }
-    bells.sleep(doorbell, seen, span)
+    watches.any(|(line, at_least)| line.reached(at_least))
 }
 
 #[cfg(all(test, not(loom)))]

@@ -4,11 +4,13 @@
 //! shows as a deadlock, for sleeps of the model never time out. Deliberately wrong variants of
 //! either side are caught, so the model can tell.
 
+use std::mem::ManuallyDrop;
+
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use transport_core::Nanos;
 
-use super::line::{Bells, Line, Slept, sleep_on_all};
+use super::line::{Bells, Line, Slept, Watched, announce_all, sleep_on_all};
 use super::primitive::{AtomicU32, AtomicU64, Ordering};
 
 /// A futex that never times out: compares under a lock that wakers take too.
@@ -16,6 +18,8 @@ struct Model {
     bucket: Mutex<()>,
     rung: Condvar,
     doorbells: [AtomicU32; 2],
+    /// Rings that the owner of a door has not cleared yet, where doors remember them.
+    doors: Option<[AtomicU32; 2]>,
 }
 
 impl Model {
@@ -24,7 +28,34 @@ impl Model {
             bucket: Mutex::new(()),
             rung: Condvar::new(),
             doorbells: [AtomicU32::new(0), AtomicU32::new(0)],
+            doors: None,
         }
+    }
+
+    fn with_doors() -> Self {
+        Self {
+            doors: Some([AtomicU32::new(0), AtomicU32::new(0)]),
+            ..Self::new()
+        }
+    }
+
+    /// As `poll` on a descriptor: returns once it was rung, or early, and leaves it as it is.
+    fn sleep_at_door(&self, me: usize) {
+        let guard = ManuallyDrop::new(self.bucket.lock().unwrap());
+        if self.door(me).load(Ordering::Relaxed) == 0 {
+            drop(self.rung.wait(ManuallyDrop::into_inner(guard)).unwrap());
+        } else {
+            drop(ManuallyDrop::into_inner(guard));
+        }
+    }
+
+    fn clear_door(&self, me: usize) {
+        let _guard = self.bucket.lock().unwrap();
+        self.door(me).store(0, Ordering::Relaxed);
+    }
+
+    fn door(&self, mate: usize) -> &AtomicU32 {
+        &self.doors.as_ref().expect("a model with doors")[mate]
     }
 }
 
@@ -45,10 +76,20 @@ impl Bells for Model {
     fn doorbell(&self, mate: usize) -> &AtomicU32 {
         &self.doorbells[mate]
     }
+
+    fn ring(&self, mate: usize) {
+        if self.doors.is_none() {
+            return self.wake(&self.doorbells[mate], 1);
+        }
+        let _guard = self.bucket.lock().unwrap();
+        self.door(mate).fetch_add(1, Ordering::Relaxed);
+        self.rung.notify_all();
+    }
 }
 
 struct Node {
     lines: [Line; 2],
+    watched: Watched,
     model: Model,
 }
 
@@ -69,6 +110,18 @@ impl Node {
         }
     }
 
+    /// As a rank that waits for a network too.
+    fn sleep_at_door_until(&self, line: usize, at_least: u64) {
+        while self.lines[line].load() < at_least {
+            if !announce_all([(&self.lines[line], at_least)].into_iter(), 0, || {
+                self.watched.add(line)
+            }) {
+                self.model.sleep_at_door(0);
+                self.model.clear_door(0);
+            }
+        }
+    }
+
     fn add(&self, line: usize, amount: u64) {
         self.lines[line].add(amount, &self.model);
     }
@@ -76,16 +129,25 @@ impl Node {
 
 /// Runs all interleavings of the threads.
 fn explore<const N: usize>(threads: [fn(&Node); N]) {
+    explore_with(Model::new, threads);
+}
+
+fn explore_with<const N: usize>(model: fn() -> Model, threads: [fn(&Node); N]) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(3);
     builder.check(move || {
         let node = Arc::new(Node {
             lines: Default::default(),
-            model: Model::new(),
+            watched: Watched::default(),
+            model: model(),
         });
         let handles = threads.map(|run| {
-            let node = Arc::clone(&node);
-            thread::spawn(move || run(&node))
+            // Dropped in order only: the model cannot follow what a deadlock unwinds.
+            let node = ManuallyDrop::new(Arc::clone(&node));
+            thread::spawn(move || {
+                run(&node);
+                drop(ManuallyDrop::into_inner(node));
+            })
         });
         for handle in handles {
             handle.join().unwrap();
@@ -182,6 +244,7 @@ fn whoever_was_woken_sees_the_bytes() {
     loom::model(|| {
         let node = Arc::new(Node {
             lines: Default::default(),
+            watched: Watched::default(),
             model: Model::new(),
         });
         let bytes = Arc::new(AtomicU64::new(0));
@@ -196,6 +259,88 @@ fn whoever_was_woken_sees_the_bytes() {
         assert_eq!(bytes.load(Ordering::Relaxed), 7);
         writer.join().unwrap();
     });
+}
+
+#[test]
+fn a_sleeper_at_a_door_that_remembers_is_woken() {
+    let twice: fn(&Node) = |node| {
+        node.add(0, 1);
+        node.add(0, 1);
+    };
+    let sleeper: fn(&Node) = |node| {
+        node.sleep_at_door_until(0, 1);
+        node.sleep_at_door_until(0, 2);
+    };
+    explore_with(Model::with_doors, [sleeper, twice]);
+}
+
+#[test]
+fn a_direct_sleeper_and_one_at_a_door_that_remembers_share_a_counter() {
+    let sleeper: fn(&Node) = |node| node.sleep_at_door_until(0, 1);
+    explore_with(
+        Model::with_doors,
+        [
+            sleeper,
+            |node| node.sleep_until(0, 1),
+            |node| node.add(0, 1),
+        ],
+    );
+}
+
+#[test]
+fn a_sleeper_is_woken_by_whoever_looks_after_a_write_of_the_network() {
+    let sleeper: fn(&Node) = |node| node.sleep_at_door_until(0, 1);
+    let owner: fn(&Node) = |node| {
+        // As a network interface that knows of no sleepers, and the owner who saw it at work.
+        node.lines[0].value.store(1, Ordering::Release);
+        node.watched.wake(2, |slot| &node.lines[slot], &node.model);
+    };
+    explore_with(Model::with_doors, [sleeper, owner]);
+}
+
+#[test]
+fn whoever_still_waits_after_a_look_is_woken_by_a_later_one() {
+    let sleeper: fn(&Node) = |node| node.sleep_at_door_until(0, 2);
+    let owner: fn(&Node) = |node| {
+        for value in 1..=2 {
+            node.lines[0].value.store(value, Ordering::Release);
+            node.watched.wake(2, |slot| &node.lines[slot], &node.model);
+        }
+    };
+    explore_with(Model::with_doors, [sleeper, owner]);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_sleeper_that_tells_after_its_look_is_caught() {
+    let sleeper: fn(&Node) = |node| {
+        while node.lines[0].load() < 1 {
+            if !announce_all([(&node.lines[0], 1)].into_iter(), 0, || ()) {
+                node.watched.add(0);
+                node.model.sleep_at_door(0);
+                node.model.clear_door(0);
+            }
+        }
+    };
+    let owner: fn(&Node) = |node| {
+        node.lines[0].value.store(1, Ordering::Release);
+        node.watched.wake(2, |slot| &node.lines[slot], &node.model);
+    };
+    explore_with(Model::with_doors, [sleeper, owner]);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_sleeper_that_clears_its_door_after_the_look_is_caught() {
+    let sleeper: fn(&Node) = |node| {
+        while node.lines[0].load() < 1 {
+            if !announce_all([(&node.lines[0], 1)].into_iter(), 0, || ()) {
+                node.model.clear_door(0);
+                node.model.sleep_at_door(0);
+            }
+        }
+    };
+    explore_with(Model::with_doors, [sleeper, |node| node.add(0, 1)]);
 }
 
 #[test]

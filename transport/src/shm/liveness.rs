@@ -5,7 +5,7 @@
 //! costs one system call whatever the number of mates. A rank that has left in order said so in its
 //! seat before it ended.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 use rustix::event::epoll;
@@ -15,7 +15,7 @@ use super::futex::timespec;
 use super::segment::Segment;
 
 /// Watches the processes of the mates.
-pub(super) struct Liveness {
+pub(crate) struct Liveness {
     epoll: OwnedFd,
     processes: Vec<Option<OwnedFd>>,
 }
@@ -33,9 +33,22 @@ impl Liveness {
         Ok(Self { epoll, processes })
     }
 
+    /// Readable when a process may have ended.
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    /// Another watch over the same processes, for another thread.
+    pub(super) fn another(&self) -> std::io::Result<Self> {
+        let again =
+            |process: &Option<OwnedFd>| process.as_ref().map(OwnedFd::try_clone).transpose();
+        let processes: std::io::Result<_> = self.processes.iter().map(again).collect();
+        Ok(Self::watch(processes?)?)
+    }
+
     /// Declares those lost that ended without leaving. Makes a system call.
     #[cold]
-    pub(super) fn look(&mut self, segment: &Segment) {
+    pub(crate) fn look(&mut self, segment: &Segment) {
         loop {
             let mut events = [EMPTY; 16];
             let now = timespec(transport_core::Nanos(0));
@@ -72,7 +85,13 @@ pub(super) fn leave(segment: &Segment, place: usize) {
 /// Tells all ranks that one is lost. The first loss stands, so all name the same rank.
 #[cold]
 pub(super) fn declare_lost(segment: &Segment, place: usize) {
-    let number = u32::try_from(place + 1).expect("ranks are numbered by u32");
+    declare_rank_lost(segment, segment.name(place));
+}
+
+/// As [`declare_lost`], by the rank's number in the job.
+#[cold]
+pub(crate) fn declare_rank_lost(segment: &Segment, rank: Rank) {
+    let number = rank.0.saturating_add(1);
     let lost = &segment.header().lost;
     // Relaxed: the number is all there is to know.
     let _ = lost.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed);
@@ -80,13 +99,34 @@ pub(super) fn declare_lost(segment: &Segment, place: usize) {
 
 /// The rank that was lost first, if any.
 #[inline]
-pub(super) fn lost(segment: &Segment) -> Result<(), Lost> {
+pub(crate) fn lost(segment: &Segment) -> Result<(), Lost> {
     match segment.header().lost.load(Ordering::Relaxed) {
         0 => Ok(()),
         number => Err(Lost {
             rank: Rank(number - 1),
         }),
     }
+}
+
+/// Whether a rank of this node has left in order.
+pub(crate) fn mate_left(segment: &Segment, place: usize) -> bool {
+    // Acquire: pairs with `leave`.
+    segment.seat(place).left.load(Ordering::Acquire) != 0
+}
+
+/// Tells the ranks of this node that one of another node has left in order.
+pub(crate) fn note_left(segment: &Segment, rank: Rank) {
+    if let Some(word) = segment.header().left.get(rank.index() / 64) {
+        // Relaxed: the bit is all there is to know.
+        word.fetch_or(1 << (rank.index() % 64), Ordering::Relaxed);
+    }
+}
+
+/// Whether a rank of another node has left in order, as far as this node knows.
+#[inline]
+pub(crate) fn has_left(segment: &Segment, rank: Rank) -> bool {
+    let word = segment.header().left.get(rank.index() / 64);
+    word.is_some_and(|word| word.load(Ordering::Relaxed) >> (rank.index() % 64) & 1 == 1)
 }
 
 const EMPTY: epoll::Event = epoll::Event {

@@ -1,6 +1,6 @@
 //! A rank that is handed the segment.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -12,23 +12,25 @@ use super::error::{OpenError, refused};
 use super::layout::Geometry;
 use super::leader::wire;
 use super::liveness::declare_lost;
-use super::opening::{Call, Joined, Patience, host, own_process, random};
+use super::opening::{Call, Handles, Joined, Part, Patience, host, random};
 use super::processors::Share;
 use super::segment::Segment;
 use super::wire::{Message, WireError, receive, send};
 
 /// A rank on its way into the segment.
-pub(super) struct Mate {
+pub(super) struct Mate<'a> {
     rank: Rank,
     size: u32,
+    part: &'a Part,
     patience: Patience,
 }
 
-impl Mate {
-    pub(super) fn new(rank: Rank, size: u32, patience: Patience) -> Self {
+impl<'a> Mate<'a> {
+    pub(super) fn new(rank: Rank, part: &'a Part, patience: Patience) -> Self {
         Self {
             rank,
-            size,
+            size: u32::try_from(part.names.len()).expect("ranks are numbered by u32"),
+            part,
             patience,
         }
     }
@@ -42,12 +44,13 @@ impl Mate {
             secret: call.secret,
             share,
         };
-        let process = own_process(self.rank)?;
-        self.tell(&socket, &hello, &[process.as_fd()])?;
+        let own = Handles::own(self.rank, self.part)?;
+        self.tell(&socket, &hello, &own.borrowed())?;
         let joined = self.map_segment(&socket);
         if let Err(error) = &joined {
             // If the leader is gone it need not hear it.
-            let _ = send(&socket, &Message::GiveUp(error.to_string()), &[]);
+            let named = error.clone().named(&self.part.names);
+            let _ = send(&socket, &Message::GiveUp(named.to_string()), &[]);
         }
         joined
     }
@@ -69,6 +72,7 @@ impl Mate {
             .map_err(|error| OpenError::Unreachable {
                 rank: self.rank,
                 host: host(),
+                leader: LEADER,
                 leader_host: call.host.clone(),
                 cause: error.to_string(),
             })?;
@@ -80,10 +84,15 @@ impl Mate {
         let mut descriptors = descriptors.into_iter();
         let file = descriptors.next().ok_or_else(out_of_turn)?;
         let segment = self.map(&file, geometry)?;
+        let mut processes: Vec<_> = descriptors
+            .by_ref()
+            .take(self.size as usize)
+            .map(Some)
+            .collect();
+        processes[self.rank.index()] = None;
+        let segment = segment.inhabited(&self.part.names, descriptors.collect());
         self.prove(socket, &segment)?;
         self.wait_for_go(socket, &segment)?;
-        let mut processes: Vec<_> = descriptors.map(Some).collect();
-        processes[self.rank.index()] = None;
         Ok(Joined {
             segment,
             processes,
@@ -92,7 +101,7 @@ impl Mate {
     }
 
     /// The segment's shape, the processors of the node, and the descriptors of the segment and of
-    /// the processes of all ranks.
+    /// the processes of all ranks, then those of their doors.
     fn hear_welcome(&self, socket: &OwnedFd) -> Result<(Geometry, u32, Vec<OwnedFd>), OpenError> {
         let (message, mut descriptors) = self.hear(socket)?;
         let Message::Welcome {
@@ -102,7 +111,7 @@ impl Mate {
         else {
             return Err(out_of_turn());
         };
-        let all = self.size as usize + 1;
+        let all = 1 + self.size as usize * self.part.descriptors();
         while descriptors.len() < all {
             let (message, more) = self.hear(socket)?;
             if message != Message::Processes || more.is_empty() {

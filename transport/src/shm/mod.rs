@@ -5,7 +5,7 @@
 //! faults. A rank that waits sleeps on a futex in the segment without losing a wake-up (`line`),
 //! and the death of a process is seen through its process descriptor (`liveness`).
 
-mod line;
+pub(crate) mod line;
 #[cfg(all(test, loom))]
 mod line_model;
 mod primitive;
@@ -25,11 +25,11 @@ pub(crate) mod layout;
 #[cfg(not(loom))]
 mod leader;
 #[cfg(not(loom))]
-mod liveness;
+pub(crate) mod liveness;
 #[cfg(not(loom))]
 mod mate;
 #[cfg(not(loom))]
-mod opening;
+pub(crate) mod opening;
 #[cfg(not(loom))]
 mod options;
 #[cfg(not(loom))]

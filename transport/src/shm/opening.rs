@@ -15,9 +15,10 @@
 //! by its own process, so that it can mean no other one. Whoever gives up says so to the leader,
 //! the leader to all: every rank ends with an error that names the rank at fault.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use rustix::event::EventfdFlags;
 use rustix::process::PidfdFlags;
 use rustix::rand::GetRandomFlags;
 use transport_core::{Nanos, Rank};
@@ -32,11 +33,73 @@ use crate::bootstrap::Rendezvous;
 
 /// What opening yields.
 pub(super) struct Joined {
+    /// With the names and doors of its ranks.
     pub(super) segment: Segment,
     /// Process descriptors of the mates by rank; `None` for this rank.
     pub(super) processes: Vec<Option<OwnedFd>>,
     /// Processors that the ranks may use together.
     pub(super) processors: u32,
+}
+
+/// What the ranks of a node are to a job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Part {
+    /// The number in the job of each rank of the node, ascending.
+    pub(crate) names: Vec<Rank>,
+    /// Whether they sleep in `poll`, so that each has a descriptor to be woken by.
+    pub(crate) doors: bool,
+}
+
+impl Part {
+    /// A job on one node.
+    pub(super) fn whole(size: u32) -> Self {
+        Self {
+            names: (0..size).map(Rank).collect(),
+            doors: false,
+        }
+    }
+
+    /// Descriptors that each rank hands out.
+    pub(super) fn descriptors(&self) -> usize {
+        1 + usize::from(self.doors)
+    }
+}
+
+/// What a rank hands out: by these the others see its end and wake it.
+pub(super) struct Handles {
+    pub(super) process: OwnedFd,
+    pub(super) door: Option<OwnedFd>,
+}
+
+impl Handles {
+    /// Those of this rank, which is `rank` on its node.
+    pub(super) fn own(rank: Rank, part: &Part) -> Result<Self, OpenError> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let door = part.doors.then(|| rustix::event::eventfd(0, flags));
+        Ok(Self {
+            process: own_process(rank)?,
+            door: door
+                .transpose()
+                .map_err(refused(rank, "open an event descriptor"))?,
+        })
+    }
+
+    /// Of a message's descriptors; `None` if they are not as many as the part needs.
+    pub(super) fn received(descriptors: Vec<OwnedFd>, part: &Part) -> Option<Self> {
+        if descriptors.len() != part.descriptors() {
+            return None;
+        }
+        let mut descriptors = descriptors.into_iter();
+        Some(Self {
+            process: descriptors.next()?,
+            door: descriptors.next(),
+        })
+    }
+
+    pub(super) fn borrowed(&self) -> Vec<BorrowedFd<'_>> {
+        let door = self.door.as_ref().map(AsFd::as_fd);
+        std::iter::once(self.process.as_fd()).chain(door).collect()
+    }
 }
 
 /// Where the leader listens, as published at the rendezvous.
@@ -50,8 +113,21 @@ pub(super) struct Call {
     pub(super) host: String,
 }
 
-/// Shares a segment between all ranks of the rendezvous.
-pub(super) fn join(peers: &mut impl Rendezvous, options: &ShmOptions) -> Result<Joined, OpenError> {
+/// Shares a segment between all ranks of the rendezvous, which are a part of a job. Every rank
+/// comes to one fence.
+pub(super) fn join(
+    peers: &mut impl Rendezvous,
+    options: &ShmOptions,
+    part: &Part,
+) -> Result<Joined, OpenError> {
+    share(peers, options, part).map_err(|error| error.named(&part.names))
+}
+
+fn share(
+    peers: &mut impl Rendezvous,
+    options: &ShmOptions,
+    part: &Part,
+) -> Result<Joined, OpenError> {
     let (rank, size) = (peers.rank(), peers.size());
     if size as usize > MATES_MAX {
         return Err(OpenError::TooManyRanks {
@@ -61,11 +137,9 @@ pub(super) fn join(peers: &mut impl Rendezvous, options: &ShmOptions) -> Result<
     }
     let share = Share::of_this_process(&cgroup::read_here);
     if rank == Rank(0) {
-        let leader = Leader::listen(size, share, options)?;
-        if size > 1 {
-            peers.publish(KEY, &leader.call().to_value())?;
-            peers.fence()?;
-        }
+        let leader = Leader::listen(part, share, options)?;
+        peers.publish(KEY, &leader.call().to_value())?;
+        peers.fence()?;
         return leader.share_segment(options);
     }
     peers.fence()?;
@@ -75,7 +149,7 @@ pub(super) fn join(peers: &mut impl Rendezvous, options: &ShmOptions) -> Result<
         rank: Rank(0),
         what: "where it listens",
     })?;
-    mate::Mate::new(rank, size, Patience::of_mate(options)).join(share, &call)
+    mate::Mate::new(rank, part, Patience::of_mate(options)).join(share, &call)
 }
 
 /// How long a rank waits that begins now.

@@ -1,9 +1,9 @@
 //! The atomic types of shared words: the processor's, or loom's when the protocol is model-checked.
 
 #[cfg(loom)]
-pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// Stands between a `SeqCst` write of one word and a `SeqCst` read of another that must not
 /// overtake it.

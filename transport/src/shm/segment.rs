@@ -8,25 +8,30 @@
 //! and aligned, at the positions of `layout` (tested there). All of them are made of atomic words,
 //! for which any bit pattern is valid; references are made to these only, never to plain bytes.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crossbeam_utils::CachePadded;
 use memmap2::{Advice, MmapOptions, MmapRaw};
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
-use transport_core::{Offset, Place, WORD_BYTES};
+use transport_core::{Offset, Place, Rank, WORD_BYTES};
 
 use super::layout::{Domain, Geometry, Layout};
-use super::line::Line;
+use super::line::{Line, Watched};
 
 /// First words of a segment.
 #[repr(C)]
 pub(super) struct Header {
     /// Drawn by the maker; whoever can say it has mapped this segment and no other.
     pub(super) token: AtomicU64,
-    /// The rank that was lost first, plus 1; 0 while all are well.
+    /// The rank that was lost first by its number in the job, plus 1; 0 while all are well.
     pub(super) lost: CachePadded<AtomicU32>,
+    /// A bit for each rank of other nodes that has left in order.
+    pub(super) left: [AtomicU64; JOB_RANKS_MAX / 64],
 }
+
+/// Most ranks of a job of several nodes.
+pub(crate) const JOB_RANKS_MAX: usize = 1 << 14;
 
 /// What a rank tells its mates about itself. All zero until it comes.
 #[repr(C)]
@@ -37,12 +42,18 @@ pub(super) struct Seat {
     pub(super) left: AtomicU32,
     /// Rung to end its sleep on several counters.
     pub(super) doorbell: AtomicU32,
+    /// Which of its network counters mates sleep on.
+    pub(super) watched: Watched,
 }
 
 /// A mapped segment.
 pub(crate) struct Segment {
     map: MmapRaw,
     layout: Layout,
+    /// The number in the job of each rank of the node.
+    names: Box<[Rank]>,
+    /// Where to wake each rank of the node if it sleeps in `poll`; none if all sleep on futexes.
+    doors: Box<[OwnedFd]>,
 }
 
 impl Segment {
@@ -78,7 +89,39 @@ impl Segment {
         let map = MmapOptions::new()
             .len(layout.bytes())
             .map_raw(file.as_raw_fd())?;
-        Ok(Some(Self { map, layout }))
+        Ok(Some(Self {
+            map,
+            layout,
+            names: (0..geometry.ranks).map(Rank).collect(),
+            doors: Box::default(),
+        }))
+    }
+
+    /// The same segment with the numbers that its ranks have in the job, and the descriptors by
+    /// which to wake them if they sleep in `poll`.
+    pub(super) fn inhabited(mut self, names: &[Rank], doors: Vec<OwnedFd>) -> Self {
+        assert_eq!(names.len(), self.layout.ranks, "one name for each rank");
+        assert!(doors.is_empty() || doors.len() == names.len());
+        self.names = names.into();
+        self.doors = doors.into();
+        self
+    }
+
+    /// The number in the job of a rank of the node.
+    #[inline]
+    pub(crate) fn name(&self, mate: usize) -> Rank {
+        self.names[mate]
+    }
+
+    /// The numbers in the job of the ranks of the node, ascending.
+    pub(crate) fn names(&self) -> &[Rank] {
+        &self.names
+    }
+
+    /// Where to wake a rank of the node; `None` if it sleeps on futexes.
+    #[inline]
+    pub(crate) fn door(&self, mate: usize) -> Option<BorrowedFd<'_>> {
+        self.doors.get(mate).map(AsFd::as_fd)
     }
 
     /// Brings a rank's heap into this process's page tables, so that its first use costs no faults.
@@ -109,10 +152,23 @@ impl Segment {
 
     /// A counter of a rank of the node.
     #[inline]
-    pub(super) fn line(&self, mate: usize, domain: Domain, slot: usize) -> &Line {
+    pub(crate) fn line(&self, mate: usize, domain: Domain, slot: usize) -> &Line {
         let at = self.at(self.layout.line(mate, domain, slot));
         // SAFETY: `layout.line` is the aligned position of a line in the mapping (invariant).
         unsafe { &*at.cast::<CachePadded<Line>>() }
+    }
+
+    /// Tells a rank of the node that a mate announced itself at one of its network counters.
+    pub(crate) fn tell_owner(&self, mate: usize, slot: usize) {
+        self.seat(mate).watched.add(slot);
+    }
+
+    /// Wakes the mates of a rank of the node that wait for what a network wrote to its counters.
+    #[inline]
+    pub(crate) fn wake_mates_of(&self, mate: usize) {
+        let line = |slot| self.line(mate, Domain::Network, slot);
+        let watched = &self.seat(mate).watched;
+        watched.wake(self.layout.counters, line, self);
     }
 
     /// The counter whose line begins at a position of the segment; `None` if none does.
