@@ -46,9 +46,16 @@ fn job<T: Send + 'static>(
     ports: &[u16],
     act: impl Fn(u32, Box<dyn Exchange>) -> T + Send + Copy + 'static,
 ) -> Vec<T> {
-    let ranks: Vec<_> = (0..size)
-        .map(|rank| {
-            let meeting = meeting(rank, size, ports);
+    job_of((0..size).map(|rank| meeting(rank, size, ports)), act)
+}
+
+fn job_of<T: Send + 'static>(
+    meetings: impl Iterator<Item = Meeting>,
+    act: impl Fn(u32, Box<dyn Exchange>) -> T + Send + Copy + 'static,
+) -> Vec<T> {
+    let ranks: Vec<_> = meetings
+        .map(|meeting| {
+            let rank = meeting.rank;
             thread::spawn(move || act(rank, meet(&meeting).unwrap()))
         })
         .collect();
@@ -85,6 +92,90 @@ fn ranks_exchange_values_at_every_size() {
 
         let expected: Vec<u32> = (0..size).map(|rank| rank / 2).collect();
         assert!(nodes.iter().all(|nodes| *nodes == expected), "{nodes:?}");
+    }
+}
+
+#[test]
+fn ranks_of_several_hosts_meet_at_the_name_or_address_of_the_first() {
+    let own = rustix::system::uname();
+    let own = own.nodename().to_str().unwrap();
+    // A loopback address that nobody gave on purpose is seen by no other host: rank 0 listens at
+    // all of them.
+    for (host, from) in [
+        ("localhost", "a list"),
+        ("127.0.0.1", "TUTTI_BOOTSTRAP_HOST"),
+        (own, "a list"),
+    ] {
+        let ports = free_ports(2);
+        let meetings = (0..3).map(|rank| Meeting {
+            host: host.to_owned(),
+            host_from: from.to_owned(),
+            one_host: false,
+            ..meeting(rank, 3, &ports)
+        });
+
+        job_of(meetings, |rank, mut exchange| {
+            exchange_all(rank, 3, &mut *exchange)
+        });
+    }
+}
+
+#[test]
+fn a_host_without_an_address_is_named_with_the_variable() {
+    for rank in [0, 1] {
+        let nowhere = Meeting {
+            host: "no-such-host.invalid".to_owned(),
+            host_from: "SLURM_STEP_NODELIST=no-such-host.invalid".to_owned(),
+            one_host: false,
+            ..meeting(rank, 2, &[20_000])
+        };
+
+        let text = meet(&nowhere).map(|_| ()).unwrap_err().to_string();
+
+        assert!(
+            text.contains("SLURM_STEP_NODELIST") && text.contains(HOST_VARIABLE),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn a_slow_fence_is_told_once_and_goes_on() {
+    let told = job(2, &free_ports(1), |rank, mut exchange| {
+        let mut told = 0;
+        let mut tell = || told += 1;
+        exchange
+            .barrier(&mut Notice::after(Duration::ZERO, &mut tell))
+            .unwrap();
+        exchange_all(rank, 2, &mut *exchange);
+        told
+    });
+
+    // Rank 0 does not wait if all have come; the others always do.
+    assert!(told[0] <= 1 && told[1] == 1, "{told:?}");
+}
+
+#[test]
+fn no_bytes_whatever_break_a_link() {
+    let mut random = crate::bootstrap::testing::Random::new(5);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    for _ in 0..2_000 {
+        let mut theirs = TcpStream::connect(address).unwrap();
+        let mut link = Link::new(listener.accept().unwrap().0);
+        let bytes: Vec<u8> = (0..random.below(60))
+            .map(|_| [0, 0, 1, 2, 3, 4, 5, b'x', 0xff][random.below(9)])
+            .collect();
+        theirs.write_all(&bytes).unwrap();
+        drop(theirs);
+
+        let deadline = Instant::now() + LONG;
+        let mut frames = 0;
+        while link.receive(deadline).is_ok() {
+            frames += 1;
+        }
+
+        assert!(frames <= bytes.len() / 5, "{bytes:?}");
     }
 }
 

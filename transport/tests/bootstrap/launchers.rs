@@ -171,7 +171,12 @@ fn an_abort_under_open_mpi_ends_the_job() {
         // The launcher of Open MPI 4 sometimes crashes itself when a job is aborted.
         assert!(!ended.status.success(), "{}", ended.said);
         let same = ended.status.code() == Some(7);
-        assert!(same || !keeps_the_code, "{:?}:\n{}", ended.status, ended.said);
+        assert!(
+            same || !keeps_the_code,
+            "{:?}:\n{}",
+            ended.status,
+            ended.said
+        );
     }
 }
 
