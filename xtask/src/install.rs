@@ -17,6 +17,18 @@ pub(crate) const C_LINKER: Need = Need {
     packages: &["gcc", "libc6-dev"],
 };
 
+/// Installs libfabric, opened when a network is asked for, if it is not there.
+///
+/// Without it nothing fails: tests that need it say that they are left out.
+pub(crate) fn libfabric() {
+    if let Err(absent) = libfabric_sys::Library::open() {
+        println!("{absent}");
+        if let Err(error) = install(&["libfabric1"]) {
+            println!("going on without libfabric: {error}");
+        }
+    }
+}
+
 /// Installs the packages of every need that is not met.
 ///
 /// # Errors
@@ -29,13 +41,17 @@ pub(crate) fn ensure(needs: &[Need]) -> Result<(), String> {
     if packages.is_empty() {
         return Ok(());
     }
-    let by_hand = format!("install by hand: apt-get install {}", packages.join(" "));
-    println!("installing {}", packages.join(" "));
+    install(&packages)
+}
+
+fn install(packages: &[&str]) -> Result<(), String> {
+    let names = packages.join(" ");
+    println!("installing {names}");
     let mut install = vec!["install", "-y", "--no-install-recommends"];
-    install.extend(&packages);
+    install.extend(packages);
     apt_get(&["update"])
         .and_then(|()| apt_get(&install))
-        .map_err(|error| format!("{error}; {by_hand}"))
+        .map_err(|error| format!("{error}; install by hand: apt-get install {names}"))
 }
 
 fn apt_get(args: &[&str]) -> Result<(), String> {

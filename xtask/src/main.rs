@@ -1,4 +1,5 @@
-//! The project's own tasks: `cargo xtask demo`, `test`, `tidy`, `sweep`, `bench`.
+//! The project's own tasks: `cargo xtask demo`, `test`, `tidy`, `sweep`, `bench`,
+//! `regen`.
 //!
 //! Each task is a plain list of commands that a reader could type; this program adds the order, the
 //! installation of what is missing, and a summary that cannot hide a failure.
@@ -8,6 +9,7 @@ mod bench;
 mod demo;
 mod install;
 mod process;
+mod regen;
 mod runner;
 mod test;
 mod tidy;
@@ -41,6 +43,8 @@ enum Task {
     Sweep,
     /// Measures ours beside its peers and updates docs/benchmarks.md
     Bench(bench::Options),
+    /// Writes libfabric's structures anew from its headers, for maintainers (needs libclang)
+    Regen(regen::Options),
     /// Checks the layer rules, the sources, the licences and the links
     Tidy,
 }
@@ -64,6 +68,7 @@ fn run(task: &Task) -> Result<bool, String> {
         Task::Test { long } => test::test(&workspace, *long),
         Task::Sweep => test::sweep(&workspace),
         Task::Bench(options) => bench::run(&workspace, options),
+        Task::Regen(options) => regen::run(&workspace, options),
         Task::Tidy => tidy::run(&workspace),
     }
 }

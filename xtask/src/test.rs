@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use crate::install;
 use crate::process;
+use crate::regen;
 use crate::runner::{self, Count};
 use crate::tidy;
 use crate::workspace::Workspace;
@@ -20,11 +21,15 @@ struct Outcome {
 /// Runs everything; whether all of it succeeded.
 pub(crate) fn test(workspace: &Workspace, long: bool) -> Result<bool, String> {
     install::ensure(&[install::C_LINKER])?;
+    install::libfabric();
     let mut outcomes = Vec::new();
     for (name, mut command) in commands(workspace) {
         outcomes.push(outcome(name, || counted(&mut command))?);
     }
     outcomes.push(outcome("models of the waiting code", || models(workspace))?);
+    outcomes.push(outcome("bindings are what headers say", || {
+        Ok((regen::check_if_possible(workspace)?, Count::default()))
+    })?);
     outcomes.push(outcome("layers, sources, licences, links", || {
         Ok((tidy::run(workspace)?, Count::default()))
     })?);
@@ -40,6 +45,7 @@ pub(crate) fn test(workspace: &Workspace, long: bool) -> Result<bool, String> {
 /// Runs only the long tests; whether all of them succeeded.
 pub(crate) fn sweep(workspace: &Workspace) -> Result<bool, String> {
     install::ensure(&[install::C_LINKER])?;
+    install::libfabric();
     Ok(summarise(&[sweep_outcome(workspace)?]))
 }
 

@@ -1,8 +1,8 @@
 //! The calls are right on the libraries that can be had: a real provider, no double.
 //!
 //! The library is the one that a program would open (`TUTTI_LIBFABRIC`, or the system's). Another
-//! one is tried too if `TUTTI_TEST_LIBFABRIC` names its file: in a process of its own, since the system
-//! takes two files of one name for the same library.
+//! one is tried too if `TUTTI_TEST_LIBFABRIC` names its file: in a process of its own, since the
+//! system takes two files of one name for the same library.
 
 use std::ffi::c_int;
 use std::process::Command;

@@ -33,24 +33,40 @@ fn main() -> ExitCode {
     };
     match regenerate(Path::new(headers), Path::new(output)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
+        Err(Failure::Missing(what)) => {
+            eprintln!("libfabric-regen: {what}");
+            ExitCode::from(MISSING)
+        }
+        Err(Failure::Broken(error)) => {
             eprintln!("libfabric-regen: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn regenerate(headers: &Path, output: &Path) -> Result<(), String> {
+/// How the process ends where the headers or libclang are missing: a reason to leave a check out.
+const MISSING: u8 = 3;
+
+enum Failure {
+    /// This machine has not what is needed.
+    Missing(String),
+    /// It has, but something failed.
+    Broken(String),
+}
+
+fn regenerate(headers: &Path, output: &Path) -> Result<(), Failure> {
     let fabric = headers.join("rdma/fabric.h");
     let text = fs::read_to_string(&fabric).map_err(|error| {
         let remedy = "apt-get install libfabric-dev (Debian 12), or give another folder";
-        format!("{}: {error}; {remedy}", fabric.display())
+        Failure::Missing(format!("{}: {error}; {remedy}", fabric.display()))
     })?;
-    check_version(&text).map_err(|error| format!("{}: {error}", fabric.display()))?;
-    check_libclang()?;
-    let bindings = generate(headers)?;
+    check_version(&text)
+        .map_err(|error| Failure::Missing(format!("{}: {error}", fabric.display())))?;
+    check_libclang().map_err(Failure::Missing)?;
+    let bindings = generate(headers).map_err(Failure::Broken)?;
     let whole = format!("{}{}", tidied::HEADER, tidied::tidied(&bindings));
-    fs::write(output, whole).map_err(|error| format!("{}: {error}", output.display()))
+    fs::write(output, whole)
+        .map_err(|error| Failure::Broken(format!("{}: {error}", output.display())))
 }
 
 fn check_version(fabric: &str) -> Result<(), String> {
