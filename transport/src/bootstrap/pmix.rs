@@ -5,6 +5,7 @@
 //! puts one text per fence, with everything that it published, and reads those of all ranks after
 //! the fence.
 
+use std::path::Path;
 use std::time::Duration;
 
 use super::client::Patience;
@@ -67,23 +68,25 @@ pub(crate) fn join(
     })
 }
 
-/// Where the library may be: where the loader finds it, then inside the launcher's own folders.
+/// Where the library may be: inside the launcher's own folders, since a library of another version
+/// than the server's works but complains, then where the loader finds it.
 fn candidates(lookup: &impl Fn(&str) -> Option<String>) -> Vec<String> {
-    let mut names = vec!["libpmix.so.2".to_owned()];
-    for variable in [
+    const OWN: [&str; 4] = [
         "PMIX_PREFIX",
         "OPAL_PREFIX",
         "PRTE_PREFIX",
         "PMIX_INSTALL_PREFIX",
-    ] {
-        let Some(prefix) = lookup(variable) else {
-            continue;
-        };
+    ];
+    let mut names = Vec::new();
+    for prefix in OWN.iter().filter_map(|variable| lookup(variable)) {
         for folder in ["lib", "lib64", "lib/openmpi"] {
-            names.push(format!("{prefix}/{folder}/libpmix.so.2"));
+            let file = format!("{prefix}/{folder}/libpmix.so.2");
+            if !names.contains(&file) && Path::new(&file).is_file() {
+                names.push(file);
+            }
         }
     }
-    names.push("libpmix.so".to_owned());
+    names.extend(["libpmix.so.2", "libpmix.so"].map(str::to_owned));
     names
 }
 
