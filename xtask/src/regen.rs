@@ -63,7 +63,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Stri
     Ok(true)
 }
 
-/// Compares where that is possible; whether nothing differs, or it is left out with a printed reason.
+/// Compares where that is possible; whether nothing differs, or a printed reason leaves it out.
 pub(crate) fn check_if_possible(workspace: &Workspace) -> Result<bool, String> {
     let headers = Path::new(HEADERS);
     let left_out = |reason| {

@@ -92,13 +92,17 @@ fn a_put_and_a_fetch_add_reach_oneself() {
     get(&mut rig);
     fetch_add(&mut rig);
     inject_add(&mut rig);
+    compare_and_swap(&mut rig);
+    put_with_data(&mut rig);
     block(&mut rig);
+    questions(&mut rig);
 }
 
 /// Words of the rig's memory: what is sent, what is written, what comes back.
 const SOURCE: usize = 0;
 const TARGET: usize = 64;
 const RESULT: usize = 128;
+const COMPARE: usize = 192;
 
 fn set(rig: &mut Rig, index: usize, value: u64) {
     // SAFETY: a word of the rig's memory, with no operation on it under way.
@@ -211,6 +215,74 @@ fn inject_add(rig: &mut Rig) {
         unsafe { ofi::fi_inject_atomic(ep, operand, 1, me, target, key, kind, sum) }
     });
     rig.until("the injected add", |rig, _| rig.word(TARGET) == 320);
+}
+
+fn compare_and_swap(rig: &mut Rig) {
+    let (kind, swap) = (ofi::FI_UINT64, ofi::FI_CSWAP);
+    set(rig, SOURCE, 500);
+    for (expected, before, after) in [(1, 320, 320), (320, 320, 500)] {
+        set(rig, COMPARE, expected);
+        rig.post("fi_compare_atomic", |rig| {
+            let (ep, desc, me) = (rig.ep, rig.desc(), rig.me());
+            let (source, compare) = (rig.local(SOURCE), rig.local(COMPARE));
+            let (result, context) = (rig.local(RESULT), rig.context());
+            let (target, key) = (rig.remote(TARGET), rig.key());
+            // SAFETY: operands are unchanged and the result not looked at until the completion.
+            unsafe {
+                ofi::fi_compare_atomic(
+                    ep, source, 1, desc, compare, desc, result, desc, me, target, key, kind, swap,
+                    context,
+                )
+            }
+        });
+        rig.until("the exchange", |_, done| done > 0);
+        assert_eq!((rig.word(RESULT), rig.word(TARGET)), (before, after));
+    }
+}
+
+/// The sender's completion and the receiver's are two, and both are here.
+fn put_with_data(rig: &mut Rig) {
+    set(rig, SOURCE, 14);
+    rig.post("fi_writedata", |rig| {
+        let (ep, desc, me) = (rig.ep, rig.desc(), rig.me());
+        let (source, target, key) = (rig.local(SOURCE), rig.remote(TARGET), rig.key());
+        let context = rig.context();
+        // SAFETY: the source is the rig's memory and unchanged until the completion.
+        unsafe { ofi::fi_writedata(ep, source, 8, desc, 99, me, target, key, context) }
+    });
+    rig.until("the put with data", |rig, done| {
+        done > 1 && rig.word(TARGET) == 14
+    });
+}
+
+/// Calls that only ask.
+fn questions(rig: &mut Rig) {
+    let (kind, sum) = (ofi::FI_UINT64, ofi::FI_SUM);
+    let mut attr = ofi::fi_atomic_attr::default();
+    let (asked, flags) = (&raw mut attr, ofi::FI_FETCH_ATOMIC);
+    // SAFETY: the domain is open, the answer can be written.
+    let answer = unsafe { ofi::fi_query_atomic(rig.domain, kind, sum, asked, flags) };
+    assert_eq!((answer, attr.size), (0, 8));
+
+    let mut room = ofi::ErrorEntry::default();
+    // SAFETY: the queue is open, and the entry has room for any library's.
+    let read = unsafe { ofi::fi_cq_readerr(rig.cq, &raw mut room, 0) };
+    assert_eq!(read, -(ofi::FI_EAGAIN as isize));
+
+    // SAFETY: the queue is open, and no entry is asked for; the address has nowhere to go.
+    let read = unsafe { ofi::fi_cq_readfrom(rig.cq, ptr::null_mut(), 0, ptr::null_mut()) };
+    assert!(read <= 0, "{read}");
+
+    let (mut value, mut length) = (0_usize, size_of::<usize>());
+    let (level, name) = (ofi::FI_OPT_ENDPOINT, ofi::FI_OPT_CM_DATA_SIZE);
+    let (place, size) = ((&raw mut value).cast(), &raw mut length);
+    // SAFETY: the endpoint is open, the value has room for what the option is.
+    let got = unsafe { ofi::fi_getopt(rig.ep, level, name, place, size) };
+    assert!(
+        [0, -ofi::FI_ENOPROTOOPT, -ofi::FI_ENOSYS].contains(&got),
+        "{got}"
+    );
+    assert!(rig.address().contains("127.0.0.1"), "{}", rig.address());
 }
 
 /// The queue's descriptor and the question whether it is safe to block on it.

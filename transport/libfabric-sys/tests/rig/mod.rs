@@ -161,6 +161,23 @@ impl Rig {
         assert_eq!(found[..found_length], name[..length]);
     }
 
+    /// The endpoint's address in words.
+    pub(crate) fn address(&self) -> String {
+        let (mut name, mut text) = ([0_u8; 256], [0_u8; 256]);
+        let mut length = name.len();
+        let found = name.as_mut_ptr().cast();
+        // SAFETY: the vector gave this address, and the buffer has room for it.
+        let looked_up = unsafe { ofi::fi_av_lookup(self.av, self.me, found, &raw mut length) };
+        self.must("fi_av_lookup", looked_up);
+        length = text.len();
+        let (name, words) = (name.as_ptr().cast(), text.as_mut_ptr().cast());
+        // SAFETY: the address is in the provider's format, and the text has room as it says.
+        let written = unsafe { ofi::fi_av_straddr(self.av, name, words, &raw mut length) };
+        assert!(!written.is_null(), "fi_av_straddr");
+        let words = CStr::from_bytes_until_nul(&text).unwrap();
+        words.to_str().unwrap().into()
+    }
+
     /// A word of the memory, read as peers write it.
     pub(crate) fn word(&self, index: usize) -> u64 {
         // SAFETY: a word of the memory; volatile, since the provider writes it behind the compiler.
