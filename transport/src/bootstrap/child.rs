@@ -12,7 +12,10 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::fs::{CWD, Mode, OFlags, RawDir, openat};
 use rustix::io::{Errno, FdFlags};
-use rustix::process::{Pid, Resource, Rlimit, Signal};
+use rustix::process::{Pid, Resource, Rlimit, Signal, pidfd_send_signal};
+use rustix::time::Timespec;
+
+use super::marked::for_each_marked;
 
 /// What is to hold for a child.
 pub(crate) struct Confinement {
@@ -98,9 +101,10 @@ pub(crate) fn tell_guard(socket: RawFd, group: Pid) {
 }
 
 /// Starts a process that waits until every holder of the other end of its socket has closed it,
-/// and then kills the process group whose number it was last sent (4 bytes, native order). So a
-/// launcher that is killed leaves nothing running, grandchildren included.
-pub(crate) fn spawn_guard(socket: &OwnedFd) -> io::Result<Child> {
+/// and then kills the process group whose number it was last sent (4 bytes, native order) and
+/// whatever has `mark`, `NAME=value`, in its environment. So a launcher that is killed leaves
+/// nothing running, neither grandchildren nor who has left the group.
+pub(crate) fn spawn_guard(socket: &OwnedFd, mark: String) -> io::Result<Child> {
     let socket = socket.as_raw_fd();
     // The name is never executed: the hook does not return.
     let mut command = Command::new("tutti-guard");
@@ -111,12 +115,12 @@ pub(crate) fn spawn_guard(socket: &OwnedFd) -> io::Result<Child> {
     // Out of reach of signals that a terminal sends to the launcher's group.
     command.process_group(0);
     // SAFETY: the hook makes system calls only.
-    unsafe { command.pre_exec(move || guard(socket)) };
+    unsafe { command.pre_exec(move || guard(socket, mark.as_bytes())) };
     command.spawn()
 }
 
 /// Fails if this process cannot become a guard; otherwise does not return.
-fn guard(socket: RawFd) -> io::Result<()> {
+fn guard(socket: RawFd, mark: &[u8]) -> io::Result<()> {
     rustix::thread::set_name(c"tutti-guard")?;
     for_each_descriptor(|number| {
         if number != socket {
@@ -141,10 +145,33 @@ fn guard(socket: RawFd) -> io::Result<()> {
     if let Some(group) = group {
         // None may be left.
         let _ = rustix::process::kill_process_group(group, Signal::KILL);
+        kill_all_marked(mark);
     }
     loop {
         // Returning would run the launcher's own code in this copy.
         let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::KILL);
+    }
+}
+
+/// Kills what carries the mark until there is nothing, or until what there is does not end.
+fn kill_all_marked(mark: &[u8]) {
+    const ROUNDS: u32 = 2_000;
+    const PAUSE: Timespec = Timespec {
+        tv_sec: 0,
+        tv_nsec: 5_000_000,
+    };
+    for _ in 0..ROUNDS {
+        let mut found = false;
+        let listed = for_each_marked(mark, |_, process| {
+            found = true;
+            // It may have ended by itself.
+            let _ = pidfd_send_signal(process, Signal::KILL);
+        });
+        if listed.is_err() || !found {
+            return;
+        }
+        // Woken early, it looks sooner.
+        let _ = rustix::thread::nanosleep(&PAUSE);
     }
 }
 

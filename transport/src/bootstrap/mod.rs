@@ -20,6 +20,7 @@ mod inherit;
 mod library;
 pub(crate) mod lines;
 mod mapping;
+pub(crate) mod marked;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod pals;

@@ -1,4 +1,4 @@
-//! The launcher's side of the guard: the process that ends a job's group if the launcher is killed.
+//! The launcher's side of the guard: the process that ends a job if the launcher is killed.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -23,14 +23,15 @@ pub(super) struct Guard {
 }
 
 impl Guard {
-    /// Starts one that protects this group from the start, or the one that it will be told of.
-    pub(super) fn start(group: Option<Pid>) -> Result<Self, LaunchError> {
+    /// Starts one that protects this group from the start, or the one that it will be told of, and
+    /// those with this entry in their environment.
+    pub(super) fn start(group: Option<Pid>, mark: String) -> Result<Self, LaunchError> {
         let failed = |error: io::Error| LaunchError::system("start the job's guard", error);
         let (theirs, life) = stream_pair().map_err(failed)?;
         if let Some(group) = group {
             child::tell_guard(life.as_raw_fd(), group);
         }
-        let child = child::spawn_guard(&theirs).map_err(failed)?;
+        let child = child::spawn_guard(&theirs, mark).map_err(failed)?;
         let pidfd = pidfd_open(pid_of(&child), PidfdFlags::empty())
             .map_err(|error| LaunchError::system("watch the job's guard", error))?;
         Ok(Self { child, pidfd, life })

@@ -57,7 +57,8 @@ impl Job {
                 .map_err(|error| LaunchError::system("use the wake descriptor", error))?;
             watch.add(wake, Source::Wake)?;
         }
-        let guard = Guard::start(None)?;
+        let mark = new_mark()?;
+        let guard = Guard::start(None, entry(&mark))?;
         watch.add(&guard.pidfd, Source::Guard)?;
         Ok(Self {
             processes: Vec::new(),
@@ -65,7 +66,7 @@ impl Job {
             watch,
             wake,
             guard: Some(guard),
-            mark: new_mark()?,
+            mark,
             queue: VecDeque::new(),
             judge: Judge::default(),
             failure: None,
@@ -293,7 +294,7 @@ impl Job {
         if let Some(ended) = self.guard.take() {
             ended.dismiss(Instant::now());
         }
-        let guard = Guard::start(self.group())?;
+        let guard = Guard::start(self.group(), entry(&self.mark))?;
         self.watch.add(&guard.pidfd, Source::Guard)?;
         self.guard = Some(guard);
         Ok(())
@@ -399,7 +400,7 @@ impl Job {
     fn end_everything(&mut self) -> Vec<i32> {
         let deadline = Instant::now() + GONE_WITHIN;
         self.signal(Signal::KILL);
-        let mut stuck = kill_marked(&format!("{MARK}={}", self.mark), deadline);
+        let mut stuck = kill_marked(&entry(&self.mark), deadline);
         for process in &self.processes {
             if !wait_for_end(&process.pidfd, deadline) {
                 stuck.push(process.pid.as_raw_nonzero().get());
@@ -440,6 +441,11 @@ fn take_wake(wake: &mut Option<OwnedFd>, events: &mut VecDeque<Event>) {
         // The other end is closed: it will not wake anybody any more.
         Ok(_) | Err(_) => *wake = None,
     }
+}
+
+/// A mark as an entry of an environment.
+fn entry(mark: &str) -> String {
+    format!("{MARK}={mark}")
 }
 
 /// A value unlike that of any other job.

@@ -1,18 +1,13 @@
 //! Ending what a job has left running: its process group, and whatever carries its mark.
-//!
-//! A process is found by the job's mark in its environment, which children inherit; its number
-//! alone would not do, for numbers are used again.
 
-use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, pidfd_open, pidfd_send_signal, waitid,
-};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
+use crate::bootstrap::marked::for_each_marked;
 use crate::bootstrap::timespec;
 
 /// Kills every process whose environment holds `mark`, until there is none; the numbers of those
@@ -88,29 +83,10 @@ fn reap_some(group: Pid) -> bool {
 }
 
 fn marked(mark: &str) -> Vec<(i32, OwnedFd)> {
-    let Ok(entries) = fs::read_dir("/proc") else {
-        return Vec::new();
-    };
-    let names = entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().into_string().ok());
-    let numbers = names.filter_map(|name| name.parse::<i32>().ok());
-    numbers
-        .filter_map(|number| Some((number, open_if_marked(number, mark)?)))
-        .collect()
-}
-
-/// The process of this number, if it carries the mark. The descriptor is opened before the mark is
-/// read: if the number were used again in between, the mark would not be there.
-fn open_if_marked(number: i32, mark: &str) -> Option<OwnedFd> {
-    let pid = Pid::from_raw(number)?;
-    if pid == rustix::process::getpid() {
-        return None;
-    }
-    let process = pidfd_open(pid, PidfdFlags::empty()).ok()?;
-    let environment = fs::read(format!("/proc/{number}/environ")).ok()?;
-    let found = environment
-        .split(|byte| *byte == 0)
-        .any(|entry| entry == mark.as_bytes());
-    found.then_some(process)
+    let mut found = Vec::new();
+    // Where processes cannot be listed, what is left cannot be found.
+    let _ = for_each_marked(mark.as_bytes(), |number, process| {
+        found.push((number, process))
+    });
+    found
 }

@@ -12,14 +12,18 @@ use crate::{PATIENCE, assert_all_end, run_until, start_scripts};
 const ROLE: &str = "TUTTI_TEST_LAUNCHER";
 
 /// Does nothing in a test run; in a copy of this program, launches two shells with a sleeping
-/// child each, prints all their numbers, and waits to be killed.
+/// child each, one of them in a session of its own, prints all their numbers, and waits to be
+/// killed.
 #[test]
 fn launches_and_waits_to_be_killed() {
     if std::env::var_os(ROLE).is_none() {
         return;
     }
-    let script = "sleep 1000 & echo $$ $!; wait";
-    let mut job = start_scripts(&[script, script]);
+    let scripts = [
+        "sleep 1000 & echo $$ $!; wait",
+        "setsid sleep 1000 & echo $$ $!; wait",
+    ];
+    let mut job = start_scripts(&scripts);
     run_until(&mut job, &mut Vec::new(), |event| {
         if let Event::Line { text, .. } = event {
             println!("\npids {}", String::from_utf8_lossy(text));
@@ -99,13 +103,22 @@ fn running_launcher(token: &str) -> (Child, Vec<i32>) {
 }
 
 #[test]
-fn a_killed_launcher_leaves_nothing_behind() {
+fn a_killed_launcher_leaves_nothing_behind_not_even_another_session() {
     let (mut launcher, pids) = running_launcher("one");
+    let deadline = Instant::now() + PATIENCE;
+    while !pids.iter().any(|&pid| leads_a_session(pid)) {
+        assert!(Instant::now() < deadline, "none of {pids:?} has left");
+    }
 
     launcher.kill().unwrap();
     launcher.wait().unwrap();
 
     assert_all_end(&pids);
+}
+
+fn leads_a_session(pid: i32) -> bool {
+    let pid = Pid::from_raw(pid).unwrap();
+    rustix::process::getsid(Some(pid)) == Ok(pid)
 }
 
 /// The guard of a launcher other than `not`, waited for.
