@@ -18,8 +18,9 @@ use crate::bootstrap::server::{PmiEvent, PmiServer};
 
 /// Variable that marks every process of a job, its children's children too.
 pub(super) const MARK: &str = "TUTTI_JOB";
-/// How long killed processes may take to be gone.
-const GONE_WITHIN: Duration = Duration::from_secs(5);
+/// How long killed processes may take to be gone. On a busy machine the kernel takes seconds to free
+/// the gigabytes that hundreds of ranks share.
+const GONE_WITHIN: Duration = Duration::from_secs(30);
 
 /// A job that was started. Dropping it kills and reaps whatever is left of it.
 #[derive(Debug)]
@@ -257,6 +258,12 @@ impl Job {
             .any(|source| matches!(source, Source::End(_)));
         let mut guard_ended = false;
         let events = &mut self.queue;
+        take_wake(&mut self.wake, events);
+        if !events.is_empty() {
+            // Whoever wakes the launcher does not wait for hundreds of processes that talk. What is
+            // ready stays ready.
+            return Ok(());
+        }
         for source in sources {
             match source {
                 Source::Output(index, stream) => {
@@ -265,10 +272,9 @@ impl Job {
                 Source::Report(index) => {
                     let _ = self.processes[index].read_report(index, events);
                 }
-                Source::Wake => take_wake(&mut self.wake, events),
                 Source::Guard => guard_ended = true,
                 // The server after this loop, the ends all together.
-                Source::Server | Source::End(_) => {}
+                Source::Wake | Source::Server | Source::End(_) => {}
             }
         }
         if guard_ended {

@@ -1,4 +1,6 @@
-use std::time::Instant;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use transport::launch::{Cause, Event, Job, Launch, Status, Stream};
@@ -105,6 +107,26 @@ fn who_ignores_the_polite_signal_or_is_stopped_is_killed() {
         job.status(1),
         Some(Status::Signal(9 | 15) | Status::Code(0))
     ));
+    assert_eq!(job.failure(), None);
+}
+
+#[test]
+fn a_hundred_processes_that_talk_end_soon_after_the_launcher_is_woken() {
+    let talk = "while echo; do :; done";
+    let (wake, mut waker) = UnixStream::pair().unwrap();
+    let processes = (0..100).map(|index| shell(&format!("p{index}"), talk));
+    let mut launch = Launch::new(processes.collect());
+    launch.wake = Some(wake.into());
+    let mut job = launch.start().unwrap();
+    let start = Instant::now();
+
+    waker.write_all(b"!").unwrap();
+    run_until(&mut job, &mut Vec::new(), |event| *event == Event::Woken);
+    job.stop(Duration::from_millis(800));
+    run_to_the_end(&mut job);
+
+    assert!(start.elapsed() < PATIENCE);
+    assert!((0..100).all(|process| job.status(process) == Some(Status::Signal(15))));
     assert_eq!(job.failure(), None);
 }
 
