@@ -1,0 +1,545 @@
+//! Endpoints of one process that reach each other over real providers on the loopback address.
+
+use std::os::fd::AsFd;
+use std::sync::{Arc, Barrier, Mutex};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use transport_core::{Atomics, PostError, Posted, Rank, Ticket};
+
+use super::forced::Forced;
+use super::mail::{copy_from, copy_to};
+use super::{Choice, Endpoint, How, OfiError, Provider, Raise, Request, SignalMode};
+use crate::shm::layout::{Domain, Geometry, Layout};
+use crate::shm::segment::Segment;
+
+const GEOMETRY: Geometry = Geometry {
+    ranks: 1,
+    counters: 8,
+    heap_bytes: 1 << 20,
+};
+
+/// Five times what the slowest machine that was seen needs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn layout() -> Layout {
+    GEOMETRY.layout().unwrap()
+}
+
+fn segment() -> Arc<Segment> {
+    let file = Segment::create(layout()).unwrap();
+    Arc::new(Segment::map(&file, GEOMETRY).unwrap().unwrap())
+}
+
+fn choice(provider: &str, forced: &str) -> Choice {
+    Choice {
+        forced: Forced::from_text(forced).unwrap(),
+        ..Choice::local(Provider::from_name(provider).unwrap())
+    }
+}
+
+/// Whether a provider is there; says so if it is not.
+fn is_there(provider: &str) -> bool {
+    match Endpoint::open(&choice(provider, ""), Rank(0), 1, &segment()) {
+        Ok(endpoint) => {
+            endpoint.close();
+            true
+        }
+        Err(error @ (OfiError::Library(_) | OfiError::NotOffered { .. })) => {
+            eprintln!("skipped: {error}");
+            false
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A rank with its segment.
+struct Player {
+    rank: u32,
+    size: u32,
+    endpoint: Endpoint,
+    segment: Arc<Segment>,
+    meet: Arc<Barrier>,
+}
+
+impl Player {
+    fn line(slot: usize) -> usize {
+        layout().line(0, Domain::Network, slot)
+    }
+
+    fn heap(at: u64) -> usize {
+        layout().heap(0, at, 0)
+    }
+
+    fn counter(&self, slot: usize) -> u64 {
+        self.segment.line_at(Self::line(slot)).unwrap().load()
+    }
+
+    fn post(&mut self, request: Request) -> Posted {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.endpoint.post(request) {
+                Ok(posted) => return posted,
+                Err(PostError::Full) => {
+                    self.endpoint.progress().unwrap();
+                    assert!(Instant::now() < until, "full for ever: {:?}", self.endpoint);
+                }
+                Err(error) => panic!("{error}: {:?}", self.endpoint.trouble()),
+            }
+        }
+    }
+
+    fn finish(&mut self, posted: Posted) -> u64 {
+        match posted {
+            Posted::Finished(value) => value,
+            Posted::InFlight(ticket) => {
+                let mut value = None;
+                self.until("a ticket", |player| {
+                    value = player.endpoint.finished(ticket);
+                    value.is_some()
+                });
+                value.unwrap()
+            }
+        }
+    }
+
+    fn until(&mut self, what: &str, mut is_so: impl FnMut(&mut Self) -> bool) {
+        let until = Instant::now() + PATIENCE;
+        while !is_so(self) {
+            self.endpoint
+                .progress()
+                .unwrap_or_else(|lost| panic!("{lost}: {:?}", self.endpoint.trouble()));
+            assert!(
+                Instant::now() < until,
+                "rank {} waited in vain for {what}: {:?}",
+                self.rank,
+                self.endpoint
+            );
+            std::thread::yield_now();
+        }
+    }
+
+    /// All ranks meet, and take the mail of the others in until all have come.
+    fn meet(&mut self, slot: usize, epoch: u64) {
+        let own = self.rank;
+        for to in (0..self.size).filter(|to| *to != own) {
+            let raise = Raise {
+                line: Self::line(slot),
+                how: How::Add(1),
+            };
+            let to = Rank(to);
+            let posted = self.post(Request::Raise { to, raise });
+            self.finish(posted);
+        }
+        let all = epoch * u64::from(self.size - 1);
+        self.until("the others", |player| player.counter(slot) >= all);
+    }
+}
+
+/// Opens as many endpoints in threads of their own, connects them, and lets them play.
+fn play(provider: &str, forced: &str, size: u32, part: impl Fn(&mut Player) + Sync) {
+    let cards = Mutex::new(vec![Vec::new(); size as usize]);
+    let meet = Arc::new(Barrier::new(size as usize));
+    std::thread::scope(|scope| {
+        for rank in 0..size {
+            let (cards, meet, part) = (&cards, &meet, &part);
+            scope.spawn(move || {
+                let segment = segment();
+                let choice = choice(provider, forced);
+                let mut endpoint = Endpoint::open(&choice, Rank(rank), size, &segment).unwrap();
+                cards.lock().unwrap()[rank as usize] = endpoint.card();
+                meet.wait();
+                let cards = cards.lock().unwrap().clone();
+                endpoint.connect(cards).unwrap();
+                let peers: Vec<Rank> = (0..size).map(Rank).collect();
+                endpoint.warm(&peers, Instant::now() + PATIENCE).unwrap();
+                let meet = Arc::clone(meet);
+                let mut player = Player {
+                    rank,
+                    size,
+                    endpoint,
+                    segment,
+                    meet,
+                };
+                part(&mut player);
+                player.meet(7, 1);
+                player.meet.wait();
+                player.endpoint.close();
+            });
+        }
+    });
+}
+
+fn bytes_of(seed: u64, count: usize) -> Vec<u8> {
+    (0..count as u64)
+        .map(|at| (seed * 31 + at * 7) as u8)
+        .collect()
+}
+
+/// Each rank puts into the next one's heap, with a signal of its own for each put: when the signal
+/// is there, the bytes are.
+fn puts_are_behind_their_signals(player: &mut Player) {
+    let to = Rank((player.rank + 1) % player.size);
+    let before = u64::from((player.rank + player.size - 1) % player.size);
+    for (number, bytes) in [1, 8, 56, 57, 64, 4096, 5000, 200_000, 8, 300_000]
+        .into_iter()
+        .enumerate()
+    {
+        let number = number as u64 + 1;
+        let source = bytes_of(number + u64::from(player.rank), bytes);
+        copy_to(&player.segment, Player::heap(0) as u64, &source).unwrap();
+        let posted = player.post(Request::Write {
+            from: Player::heap(0),
+            to,
+            at: Player::heap(512 << 10),
+            bytes,
+            raise: Some(Raise {
+                line: Player::line(0),
+                how: How::Set(number),
+            }),
+        });
+        player.until("bytes", |player| player.counter(0) >= number);
+        let mut came = vec![0; bytes];
+        copy_from(&player.segment, Player::heap(512 << 10), &mut came);
+        assert!(
+            came == bytes_of(number + before, bytes),
+            "put {number} of {bytes} bytes"
+        );
+        player.finish(posted);
+        player.meet(1, number);
+    }
+}
+
+/// All ranks add to a counter of rank 0 and get each value before once.
+fn sums_are_exact(player: &mut Player) {
+    const ADDS: u64 = 50;
+    for _ in 0..ADDS {
+        let posted = player.post(Request::FetchAdd {
+            to: Rank(0),
+            line: Player::line(2),
+            amount: 1,
+        });
+        let before = player.finish(posted);
+        let seen = player.post(Request::FetchAdd {
+            to: Rank(0),
+            line: Player::line(3),
+            amount: 1 << (8 * (before % 4)),
+        });
+        player.finish(seen);
+    }
+    player.meet(4, 1);
+    if player.rank == 0 {
+        let all = ADDS * u64::from(player.size);
+        assert_eq!(player.counter(2), all);
+        let each = all / 4 + u64::from(all % 4 > 0);
+        let bytes = player.counter(3).to_le_bytes();
+        assert!(
+            bytes[..4]
+                .iter()
+                .all(|count| u64::from(*count).abs_diff(each) <= 1),
+            "{bytes:?}"
+        );
+    }
+    player.meet(4, 2);
+}
+
+/// Adds behind bytes: the bytes are there when the sum is.
+fn adds_are_behind_their_bytes(player: &mut Player) {
+    let to = Rank((player.rank + 1) % player.size);
+    for round in 1..=20 {
+        let bytes = 3000;
+        let source = bytes_of(round, bytes);
+        copy_to(&player.segment, Player::heap(0) as u64, &source).unwrap();
+        let posted = player.post(Request::Write {
+            from: Player::heap(0),
+            to,
+            at: Player::heap(512 << 10),
+            bytes,
+            raise: Some(Raise {
+                line: Player::line(5),
+                how: How::Add(1),
+            }),
+        });
+        player.until("a sum", |player| player.counter(5) >= round);
+        let mut came = vec![0; bytes];
+        copy_from(&player.segment, Player::heap(512 << 10), &mut came);
+        assert!(came == source, "round {round}");
+        player.finish(posted);
+        player.meet(1, round + 10);
+    }
+}
+
+/// More puts than there is room for: `Full` is answered, nothing is lost.
+fn a_flood_is_held_back(player: &mut Player) {
+    const PUTS: u64 = 2000;
+    let to = Rank((player.rank + 1) % player.size);
+    let (mut full, mut tickets): (u64, Vec<Ticket>) = (0, Vec::new());
+    let until = Instant::now() + PATIENCE;
+    for number in 0..PUTS {
+        let request = Request::Write {
+            from: Player::heap(0),
+            to,
+            at: Player::heap(4096 * (number % 64)),
+            bytes: 1024,
+            raise: Some(Raise {
+                line: Player::line(6),
+                how: How::Add(1),
+            }),
+        };
+        loop {
+            match player.endpoint.post(request) {
+                Ok(Posted::InFlight(ticket)) => tickets.push(ticket),
+                Ok(Posted::Finished(_)) => {}
+                Err(PostError::Full) => {
+                    full += 1;
+                    player.endpoint.progress().unwrap();
+                    assert!(Instant::now() < until, "full for ever");
+                    continue;
+                }
+                Err(error) => panic!("{error}"),
+            }
+            break;
+        }
+    }
+    assert!(full > 0, "there was room for everything");
+    for ticket in tickets {
+        player.finish(Posted::InFlight(ticket));
+    }
+    player.until("the flood", |player| player.counter(6) >= PUTS);
+    assert_eq!(player.counter(6), PUTS);
+}
+
+fn everything(provider: &str, forced: &str, size: u32) {
+    play(provider, forced, size, |player| {
+        puts_are_behind_their_signals(player);
+        sums_are_exact(player);
+        adds_are_behind_their_bytes(player);
+        a_flood_is_held_back(player);
+    });
+}
+
+fn over(provider: &str, forced: &[&str]) {
+    if is_there(provider) {
+        for forced in forced {
+            eprintln!("{provider} {forced}");
+            everything(provider, forced, 2);
+        }
+    }
+}
+
+#[test]
+fn everything_works_as_probed_over_tcp_rxm() {
+    over("tcp", &[""]);
+}
+
+#[test]
+fn everything_works_with_completions_over_tcp_rxm() {
+    over(
+        "tcp",
+        &["signal=completion", "signal=completion,atomics=none"],
+    );
+}
+
+#[test]
+fn everything_works_by_mail_over_tcp_rxm() {
+    over("tcp", &["signal=mailbox"]);
+}
+
+#[test]
+fn everything_works_with_served_atomics_over_tcp_rxm() {
+    over("tcp", &["atomics=none"]);
+}
+
+#[test]
+fn everything_works_however_memory_is_addressed_over_tcp_rxm() {
+    over("tcp", &["mr=basic", "mr=scalable", "wait=none"]);
+}
+
+#[test]
+fn three_ranks_work_over_tcp_rxm() {
+    if is_there("tcp") {
+        everything("tcp", "", 3);
+        everything("tcp", "signal=mailbox", 3);
+    }
+}
+
+#[test]
+fn everything_works_over_bare_tcp() {
+    over("tcp-rdm", &["", "signal=mailbox"]);
+}
+
+#[test]
+fn everything_works_over_sockets() {
+    over("sockets", &["", "signal=fence", "signal=mailbox"]);
+}
+
+#[test]
+fn everything_works_over_shm() {
+    over("shm", &["", "signal=mailbox"]);
+}
+
+#[test]
+fn a_sleeper_is_woken_by_a_put_where_the_descriptor_was_found_to_wake() {
+    if !is_there("tcp") {
+        return;
+    }
+    play("tcp", "", 2, |player| {
+        if player.rank == 1 {
+            let raise = Raise {
+                line: Player::line(0),
+                how: How::Set(1),
+            };
+            let posted = player.post(Request::Raise { to: Rank(0), raise });
+            player.finish(posted);
+            return;
+        }
+        let until = Instant::now() + PATIENCE;
+        while player.counter(0) < 1 && Instant::now() < until {
+            // The look comes after the leave to sleep, for that may take in what came.
+            let may_sleep = player.endpoint.may_sleep() && player.counter(0) < 1;
+            if let Some(fd) = player.endpoint.wait_fd().filter(|_| may_sleep) {
+                let fd = fd.as_fd();
+                let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+                let span = rustix::time::Timespec::try_from(PATIENCE).unwrap();
+                assert!(rustix::event::poll(&mut fds, Some(&span)).unwrap() > 0);
+            }
+            player.endpoint.progress().unwrap();
+        }
+        assert_eq!(player.counter(0), 1);
+    });
+}
+
+#[test]
+fn sockets_is_not_slept_on_since_remote_writes_do_not_wake_it() {
+    if is_there("sockets") {
+        play("sockets", "", 2, |player| {
+            assert!(player.endpoint.wait_fd().is_none());
+        });
+    }
+}
+
+#[test]
+fn a_peer_that_vanishes_is_an_error_or_no_room_and_never_a_hang() {
+    for provider in ["tcp", "tcp-rdm", "sockets"] {
+        if !is_there(provider) {
+            continue;
+        }
+        let (gone, gone_here) = std::sync::mpsc::channel();
+        let gone_here = Mutex::new(gone_here);
+        let gone = Mutex::new(Some(gone));
+        vanish(provider, &gone, &gone_here);
+    }
+}
+
+type Sender = Mutex<Option<std::sync::mpsc::Sender<()>>>;
+
+fn vanish(provider: &str, gone: &Sender, gone_here: &Mutex<std::sync::mpsc::Receiver<()>>) {
+    let cards = Mutex::new(vec![Vec::new(); 2]);
+    let meet = Barrier::new(2);
+    std::thread::scope(|scope| {
+        for rank in 0..2 {
+            let (cards, meet) = (&cards, &meet);
+            scope.spawn(move || {
+                let segment = segment();
+                let choice = choice(provider, "");
+                let mut endpoint = Endpoint::open(&choice, Rank(rank), 2, &segment).unwrap();
+                cards.lock().unwrap()[rank as usize] = endpoint.card();
+                meet.wait();
+                let cards = cards.lock().unwrap().clone();
+                endpoint.connect(cards).unwrap();
+                let peer = [Rank(1 - rank)];
+                endpoint.warm(&peer, Instant::now() + PATIENCE).unwrap();
+                meet.wait();
+                if rank == 1 {
+                    drop(endpoint);
+                    gone.lock().unwrap().take();
+                    return;
+                }
+                let _ = gone_here.lock().unwrap().recv();
+                write_to_the_dead(&mut endpoint);
+            });
+        }
+    });
+}
+
+fn write_to_the_dead(endpoint: &mut Endpoint) {
+    let until = Instant::now() + Duration::from_secs(3);
+    while Instant::now() < until {
+        let posted = endpoint.post(Request::Write {
+            from: Player::heap(0),
+            to: Rank(1),
+            at: Player::heap(0),
+            bytes: 4096,
+            raise: None,
+        });
+        match posted {
+            Ok(_) | Err(PostError::Full) => {}
+            Err(PostError::Lost(lost)) => {
+                assert_eq!(lost.rank, Rank(1));
+                assert!(endpoint.trouble().is_some());
+                return;
+            }
+            Err(error) => panic!("{error}"),
+        }
+        if let Err(lost) = endpoint.progress() {
+            assert_eq!(lost.rank, Rank(1));
+            return;
+        }
+    }
+    eprintln!(
+        "{:?} reports no death: {:?}",
+        endpoint.library(),
+        endpoint.atomics()
+    );
+}
+
+#[test]
+fn ranks_with_different_libraries_are_told_who_differs() {
+    if !is_there("tcp") {
+        return;
+    }
+    let segment = segment();
+    let mut endpoint = Endpoint::open(&choice("tcp", ""), Rank(0), 2, &segment).unwrap();
+    let own = endpoint.card();
+    let mut other = super::card::Card::from_bytes(&own).unwrap();
+    other.library = "cxi 1.0 of libfabric 2.6".into();
+
+    let error = endpoint
+        .connect(vec![own.clone(), other.to_bytes()])
+        .unwrap_err();
+    assert!(error.to_string().starts_with("rank 1 has cxi"), "{error}");
+    let error = endpoint.connect(vec![own, vec![1, 2]]).unwrap_err();
+    assert_eq!(error, OfiError::Garbled { rank: Rank(1) });
+    assert_eq!(endpoint.atomics(), Atomics::Native);
+}
+
+#[test]
+fn a_provider_that_is_not_there_is_named_with_the_way_to_find_others() {
+    if !is_there("tcp") {
+        return;
+    }
+    let missing = Endpoint::open(&choice("gni", ""), Rank(0), 1, &segment());
+    let words = missing.unwrap_err().to_string();
+    assert!(
+        words.contains("gni") && words.contains("music fabric"),
+        "{words}"
+    );
+}
+
+#[test]
+fn the_list_names_every_provider_and_chooses_one_that_may_be_chosen() {
+    match super::list(std::net::Ipv4Addr::LOCALHOST.into()) {
+        Err(error) => eprintln!("skipped: {error}"),
+        Ok(listing) => {
+            eprintln!("{listing:#?}");
+            let (chosen, reason) = listing.chosen().unwrap();
+            assert!(chosen.preference().is_some(), "{chosen}: {reason}");
+            assert!(
+                listing
+                    .providers
+                    .iter()
+                    .any(|listed| listed.usability.is_err())
+            );
+        }
+    }
+}
