@@ -229,7 +229,10 @@ impl Running {
             Event::BadReport { process, problem } => {
                 self.distrust(process, &problem, label);
             }
-            Event::Joined { process } => self.absent.joined(process, Instant::now()),
+            Event::Joined { process } => {
+                self.absent.joined(process, Instant::now());
+                self.summary.joined(process);
+            }
             Event::Failed(failure) => {
                 self.failed = u8::try_from(failure.exit_code()).ok().or(Some(1));
                 if self.stopped_by.is_none() {
@@ -244,7 +247,7 @@ impl Running {
         if self.distrusted.contains(&process) {
             return;
         }
-        self.summary.heard(process);
+        self.summary.joined(process);
         match serde_json::from_str(line) {
             Ok(Message::Progress { time_s }) => self.progress.reached(process, time_s),
             Ok(Message::Finished(report)) => {

@@ -1,5 +1,6 @@
 //! Every way a run can end: nothing is left, and the exit code and a line say why.
 
+use std::io::{BufRead, BufReader};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -199,4 +200,63 @@ fn applications_that_the_file_connects_and_that_never_join_are_named() {
         finished.fails_with(1, &line);
     }
     assert_eq!(finished.stderr.lines().count(), 3);
+}
+
+/// A program that says in the folder `joined-<rank>` what PMI answered it, and ends well.
+const JOINS_AND_LEAVES: &str = r#"#!/bin/bash
+printf 'cmd=init pmi_version=1 pmi_subversion=1\n' >&$PMI_FD
+read -r -u $PMI_FD answer
+echo "$answer" > joined-$PMI_RANK
+printf 'cmd=finalize\n' >&$PMI_FD
+read -r -u $PMI_FD answer
+"#;
+
+fn script(play: &Playground, name: &str, text: &str) {
+    play.write(name, text);
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(play.path(name), mode).unwrap();
+}
+
+#[test]
+fn a_program_that_joins_and_reports_nothing_did_join() {
+    let play = Playground::new();
+    script(&play, "join", JOINS_AND_LEAVES);
+    play.write(
+        "join.music",
+        "np=1\n[A]\nbinary=./join\n[B]\nbinary=./join\nA.o -> B.i [1]\n",
+    );
+
+    let finished = play.run("music", &["run", "join.music"]);
+
+    assert_eq!(finished.succeeds().stderr, "");
+    for rank in 0..2 {
+        let answer = play.read(&format!("joined-{rank}"));
+        assert!(answer.starts_with("cmd=response_to_init"), "{answer}");
+    }
+}
+
+#[test]
+fn who_keeps_the_others_waiting_at_the_start_is_named_and_may_still_join() {
+    let play = Playground::new();
+    let tool = crate::playground::binary("eventsink");
+    let late = format!(
+        "#!/bin/sh\nwhile [ ! -e go ]; do sleep 0.1; done\nexec {} \"$@\"\n",
+        tool.display()
+    );
+    script(&play, "late", &late);
+    play.edit("chain.music", |text| {
+        text.replace("binary=eventsink", "binary=./late")
+    });
+    let mut run = start(&mut play.command("music", &["run", "chain.music"]));
+    let mut said = String::new();
+
+    let stderr = run.stderr.as_mut().unwrap();
+    BufReader::with_capacity(1, stderr)
+        .read_line(&mut said)
+        .unwrap();
+    play.write("go", "");
+
+    finish(run).succeeds();
+    let start = "music: sink.0 did not join the others, who have waited ";
+    assert!(said.starts_with(start), "{said}");
 }

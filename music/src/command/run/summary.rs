@@ -15,7 +15,7 @@ pub(super) struct Summary {
     expected: usize,
     started: Instant,
     processes: Vec<ProcessReport>,
-    heard: BTreeSet<usize>,
+    joined: BTreeSet<usize>,
 }
 
 /// One end of one connection, over all ranks.
@@ -59,7 +59,7 @@ impl Summary {
             expected,
             started: Instant::now(),
             processes: Vec::new(),
-            heard: BTreeSet::new(),
+            joined: BTreeSet::new(),
         }
     }
 
@@ -73,15 +73,15 @@ impl Summary {
         self.processes.push(report);
     }
 
-    /// A process, by its rank in the job, has reported something.
-    pub(super) fn heard(&mut self, process: usize) {
-        self.heard.insert(process);
+    /// A process, by its rank in the job, has joined the others or has reported something.
+    pub(super) fn joined(&mut self, process: usize) {
+        self.joined.insert(process);
     }
 
-    /// A line for each application that the file connects and that never said anything.
+    /// A line for each application that the file connects and that never joined.
     pub(super) fn strangers(&self, job: &Job) -> Vec<String> {
         let ranks = self
-            .heard
+            .joined
             .iter()
             .filter_map(|&rank| u32::try_from(rank).ok());
         let mut known: BTreeSet<usize> =
