@@ -14,9 +14,8 @@ use tutti::Job;
 
 use super::failure;
 use super::load::{check_room, load};
-use super::programs::program;
+use super::programs::{program, say};
 use super::recursion;
-use crate::usage::complain;
 
 /// How long the other ranks have to say what is wrong with the file too.
 const OTHERS_SPEAK: Duration = Duration::from_secs(1);
@@ -40,7 +39,7 @@ pub(super) fn become_rank(file: &Path, place: Prediction) -> ExitCode {
     if let Err(error) = check_room(&job) {
         // Every rank knows; one says it.
         if place.rank == 0 {
-            complain("music", &error);
+            return say(&[error]);
         }
         return ExitCode::FAILURE;
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use transport::shm::RANKS_MAX;
-use tutti::{Diagnostic, Job};
+use tutti::{Application, Diagnostic, Job};
 
 use super::failure;
 use crate::input::music_file;
@@ -32,18 +32,22 @@ pub(super) fn read(file: &Path) -> Result<Job, ExitCode> {
 /// Checks that shared memory carries so many ranks.
 ///
 /// # Errors
-/// One line with the file, the sum, and the limit.
+/// One line with the number of processes that is too large, its place, the sum, and the limit.
 pub(super) fn check_room(job: &Job) -> Result<(), String> {
-    let (needed, file) = (job.ranks(), &job.file);
-    if usize::try_from(needed).is_ok_and(|needed| needed <= RANKS_MAX) {
+    let fits = |ranks: u32| usize::try_from(ranks).is_ok_and(|ranks| ranks <= RANKS_MAX);
+    let exceeds = |a: &&Application| !fits(a.first_rank.saturating_add(a.processes));
+    let Some(application) = job.applications.iter().find(exceeds) else {
         return Ok(());
-    }
+    };
+    let place = application.variables.location("np");
+    let place = place.unwrap_or(application.location);
+    let (needed, file) = (job.ranks(), &job.file);
     let shares = job.applications.iter();
     let shares: Vec<String> = shares
         .map(|a| format!("{} {}", a.name, a.processes))
         .collect();
     Err(format!(
-        "{file} needs {needed} processes ({}); one machine carries at most {RANKS_MAX}",
+        "{file}:{place}: the file needs {needed} processes ({}); one machine carries at most {RANKS_MAX}",
         shares.join(", ")
     ))
 }

@@ -113,7 +113,7 @@ pub(super) fn run(options: &RunOptions) -> ExitCode {
         Err(code) => return code,
     };
     if let Err(error) = check_room(&job) {
-        return failure(&error);
+        return programs::say(&[error]);
     }
     let problems = programs::problems(&job);
     if !problems.is_empty() {

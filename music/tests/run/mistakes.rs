@@ -307,7 +307,8 @@ fn more_ranks_than_a_machine_carries_are_refused_before_anything_starts() {
         "large.music",
         &format!("stoptime=1\n[A]\n{application}[B]\n{application}"),
     );
-    let line = "large.music needs 514 processes (A 257, B 257); one machine carries at most 512\n";
+    let line = "large.music:9:4: the file needs 514 processes (A 257, B 257); one machine carries \
+                at most 512\n";
 
     let run = play.run("music", &["run", "large.music"]);
     let check = play.run("music", &["check", "--no-binaries", "large.music"]);
@@ -319,11 +320,8 @@ fn more_ranks_than_a_machine_carries_are_refused_before_anything_starts() {
         finish(start(rank))
     });
 
-    assert_eq!(run.fails_with(1, line).stderr, format!("music: {line}"));
+    assert_eq!(run.fails_with(1, line).stderr, line);
     assert_eq!(check.fails_with(1, line).stderr, line);
-    assert_eq!(
-        ranks[0].fails_with(1, line).stderr,
-        format!("music: {line}")
-    );
+    assert_eq!(ranks[0].fails_with(1, line).stderr, line);
     assert_eq!(ranks[1].fails_with(1, "").stderr, "");
 }
