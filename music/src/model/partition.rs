@@ -43,6 +43,16 @@ impl Partition {
         (0..self.len()).map(move |local| first + local * step)
     }
 
+    /// Which of the rank's units, counted from 0, a unit is; `None` if another rank has it.
+    pub fn local(self, unit: u32) -> Option<u32> {
+        let local = match self.layout {
+            Layout::Linear => unit.checked_sub(self.first())?,
+            Layout::Roundrobin if unit % self.ranks == self.rank => unit / self.ranks,
+            Layout::Roundrobin => return None,
+        };
+        (local < self.len()).then_some(local)
+    }
+
     /// The first unit of a linear part.
     pub fn first(self) -> u32 {
         let (each, rest) = (self.units / self.ranks, self.units % self.ranks);
@@ -73,6 +83,11 @@ mod tests {
                         (0..units).collect::<Vec<_>>(),
                         "{layout:?} {units} {ranks}"
                     );
+                    for (local, unit) in (0..ranks).flat_map(|r| (0..).zip(part(r).units())) {
+                        let known = (0..ranks).filter_map(|r| part(r).local(unit));
+                        assert_eq!(known.collect::<Vec<_>>(), [local], "{layout:?} {unit}");
+                    }
+                    assert!((0..ranks).all(|r| part(r).local(units).is_none()));
                 }
             }
         }

@@ -8,13 +8,20 @@ use tutti::Outputs;
 use super::format::general;
 use super::options::{Counter, IndexType};
 use super::output::Output;
-use super::stage::{Actor, Incoming, Stage, log_of, map_of};
+use super::stage::{Actor, Incoming, Stage, held, log_of, map_of};
 use super::{DeliveryLog, ToolError};
+use crate::model::Partition;
 
 /// Runs the tool.
 pub(super) fn run(options: Counter) -> Result<(), ToolError> {
     let mut stage = Stage::open(options.tick.timestep)?;
     let part = options.partition(stage.ranks(), stage.rank());
+    let all = Partition {
+        ranks: 1,
+        rank: 0,
+        ..part
+    };
+    held(all, "N_UNITS, for the file has a line for each")?;
     let port = stage.input(&options.input)?;
     let latency = options.receiving.latency;
     stage.map_input(
@@ -38,11 +45,17 @@ pub(super) fn run(options: Counter) -> Result<(), ToolError> {
     counting.log.map_or(Ok(()), |log| Ok(log.finish()?))
 }
 
-/// A rate per line: those of the rank's own units, then zeros up to the whole population.
+/// A rate per line: those of the rank's own units, then zeros up to the whole population. In no time
+/// nothing can come.
 fn rates(own: impl Iterator<Item = u64>, units: usize, seconds: f64) -> String {
     let mut text = String::new();
     for count in own.chain(std::iter::repeat(0)).take(units) {
-        writeln!(text, "{}", general(count as f64 / seconds)).expect("a string takes all");
+        let rate = if count == 0 {
+            0.0
+        } else {
+            count as f64 / seconds
+        };
+        writeln!(text, "{}", general(rate)).expect("a string takes all");
     }
     text
 }
@@ -72,5 +85,10 @@ mod tests {
     #[test]
     fn own_rates_come_first_and_zeros_fill_up() {
         assert_eq!(rates([20, 3].into_iter(), 4, 2.0), "10\n1.5\n0\n0\n");
+    }
+
+    #[test]
+    fn a_run_of_no_time_has_no_rate() {
+        assert_eq!(rates([0].into_iter(), 2, 0.0), "0\n0\n");
     }
 }

@@ -6,7 +6,7 @@ use tutti::{OutputPort, Outputs};
 
 use super::ToolError;
 use super::options::{Generator, IndexType, Slow};
-use super::stage::{Actor, Stage};
+use super::stage::{Actor, Stage, held};
 use crate::model::{Poisson, SpikeTrain};
 
 /// Runs the tool.
@@ -18,6 +18,7 @@ pub(super) fn run(options: Generator) -> Result<(), ToolError> {
         options.mapping,
         options.buffering,
     )?;
+    held(part, "N_UNITS")?;
     let indices = (0..).zip(part.units());
     let labels = indices.map(|(local, unit)| match options.mapping.index {
         IndexType::Global => unit,

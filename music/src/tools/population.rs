@@ -7,7 +7,7 @@ use tutti::{IndexMap, InputPort, Outputs};
 
 use super::generator::Firing;
 use super::options::{IndexType, Population};
-use super::stage::{Actor, Incoming, Stage, log_of, map_of};
+use super::stage::{Actor, Incoming, Stage, held, log_of, map_of};
 use super::{DeliveryLog, ToolError};
 use crate::model::Draw;
 
@@ -15,7 +15,7 @@ use crate::model::Draw;
 pub(super) fn run(options: Population) -> Result<(), ToolError> {
     let mut stage = Stage::open(options.tick.timestep)?;
     let rank = stage.rank();
-    let part = options.partition(stage.ranks(), rank);
+    let part = held(options.partition(stage.ranks(), rank), "N")?;
     let input = stage.optional_input(&options.input)?;
     let out = stage.optional_output(&options.out)?;
     let mut neurons = Neurons {

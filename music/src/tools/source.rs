@@ -1,7 +1,5 @@
 //! `eventsource`: plays spike files.
 
-use std::collections::HashMap;
-
 use tutti::{Event, OutputPort, Outputs};
 
 use super::ToolError;
@@ -20,9 +18,8 @@ pub(super) fn run(options: Source) -> Result<(), ToolError> {
     )?;
     let mut spikes = spikes::read_sorted(&options.files.of(stage.rank()), options.units)?;
     if options.mapping.index == IndexType::Local {
-        let locals: HashMap<u32, u32> = part.units().zip(0..).collect();
-        spikes.retain_mut(|spike| match locals.get(&spike.id) {
-            Some(&local) => {
+        spikes.retain_mut(|spike| match part.local(spike.id) {
+            Some(local) => {
                 spike.id = local;
                 true
             }

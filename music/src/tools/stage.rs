@@ -236,12 +236,32 @@ fn connected_ports(job: &tutti::Job, application: &str) -> String {
     ports.join(", ")
 }
 
+/// The units of which a rank keeps track one by one, in some hundred megabytes.
+const UNITS_HELD: u32 = 1 << 24;
+
+/// A part of a population whose every unit is to be kept.
+///
+/// # Errors
+/// One line that names the argument, if they are too many.
+pub(super) fn held(part: Partition, argument: &str) -> Result<Partition, ToolError> {
+    if part.len() <= UNITS_HELD {
+        return Ok(part);
+    }
+    Err(format!(
+        "{argument}: {} units are {} for a rank, which can hold {UNITS_HELD}; start more ranks",
+        part.units,
+        part.len()
+    )
+    .into())
+}
+
 /// The index map of a part of a population.
 pub(super) fn map_of(part: Partition) -> Result<IndexMap, ToolError> {
     match part.layout {
         crate::model::Layout::Linear => Ok(IndexMap::linear(part.first(), part.len())?),
         crate::model::Layout::Roundrobin => {
-            Ok(IndexMap::permutation(&part.units().collect::<Vec<_>>())?)
+            let units: Vec<u32> = held(part, "--imaptype roundrobin")?.units().collect();
+            Ok(IndexMap::permutation(&units)?)
         }
     }
 }

@@ -187,3 +187,50 @@ fn a_raster_is_written_in_both_formats() {
     let finished = play.run("music", &["plot", "recorded-0.dat", "-o", "r.gif"]);
     finished.fails_with(1, "music: r.gif: a plot's name ends in .svg or .png");
 }
+
+#[test]
+fn as_many_units_as_ids_there_are_need_no_memory_or_an_error_names_them() {
+    let play = Playground::new();
+    let all = 2_147_483_647_u32;
+    play.write("spikes-0.dat", "0.001 2147483646\n");
+    let source = format!("binary=eventsource\n  args=-i local {all} spikes-");
+    let sink = format!("binary=eventsink\n  args=-i local {all} out-");
+    play.write("good.music", &pair(&source, &sink, all));
+    for (name, source, line) in [
+        (
+            "keeps",
+            format!("binary=eventgenerator\n  args={all}"),
+            "N_UNITS: 2147483647 units are 2147483647 for a rank, which can hold 16777216",
+        ),
+        (
+            "lists",
+            format!("binary=eventsource\n  args=-m roundrobin {all} spikes-"),
+            "--imaptype roundrobin: 2147483647 units are",
+        ),
+    ] {
+        play.write(&format!("{name}.music"), &pair(&source, &sink, all));
+
+        let run = play.run("music", &["run", &format!("{name}.music")]);
+
+        run.fails_with(1, line);
+    }
+
+    play.run("music", &["run", "good.music"]).succeeds();
+
+    assert_eq!(play.read("out-0.dat"), "0.001\t2147483646\n");
+}
+
+#[test]
+fn rates_of_a_run_of_no_time_are_zero() {
+    let play = Playground::new();
+    let text = pair(
+        "binary=eventgenerator\n  args=2",
+        "binary=eventcounter\n  args=2 rates-",
+        2,
+    );
+    play.write("x.music", &text.replace("stoptime=0.1", "stoptime=0"));
+
+    play.run("music", &["run", "x.music"]).succeeds();
+
+    assert_eq!(play.read("rates-0.dat"), "0\n0\n");
+}
