@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::endpoint::{Endpoint, rank};
+use super::flights::Tail;
 use super::objects::Completion;
 use super::slots::{Outstanding, Use};
 
@@ -62,6 +63,18 @@ impl Endpoint {
         }
     }
 
+    /// A part of a request will not be done: of no consequence if the peer has left, now or later.
+    fn failed_part(&mut self, peer: usize, place: usize) {
+        if self.has_departed(peer) {
+            self.part_done(place);
+        } else if let Some(flight) = self.flights.at(place) {
+            flight.parts = flight.parts.saturating_sub(1);
+            // What it announces must not follow.
+            flight.tail = Tail::Nothing;
+            flight.left = 0;
+        }
+    }
+
     /// Reads a few errors: one dead peer can raise them by the hundred thousand.
     fn take_errors(&mut self) {
         for _ in 0..ERRORS_PER_CALL {
@@ -89,6 +102,14 @@ impl Endpoint {
             Use::Credit => {
                 self.port.slots.give(slot);
                 self.mail.inn[peer].reporting = false;
+            }
+            Use::Lines { count, .. } => {
+                self.port.slots.give(slot);
+                self.mail.out[peer].in_flight -= count;
+            }
+            Use::Part { flight } | Use::Fetch { flight } => {
+                self.port.slots.give(slot);
+                self.failed_part(peer, flight);
             }
             _ => self.port.slots.give(slot),
         }

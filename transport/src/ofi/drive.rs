@@ -35,6 +35,13 @@ impl Endpoint {
             let Some(flight) = self.flights.at(place) else {
                 return Driven::Done;
             };
+            let to = flight.to;
+            if self.has_departed(to) {
+                return self.let_go(place);
+            }
+            let Some(flight) = self.flights.at(place) else {
+                return Driven::Done;
+            };
             let posted = match flight.step {
                 Step::Bytes if flight.left > 0 => self.post_bytes(place),
                 Step::Bytes => {

@@ -51,7 +51,6 @@ pub(crate) struct Endpoint {
     /// The descriptor of the completion queue, once it is known that a remote write wakes it.
     pub(super) wakes: bool,
     pub(super) wait_fd: Option<RawFd>,
-    pub(super) size: u32,
 }
 
 impl Endpoint {
@@ -364,7 +363,7 @@ impl Endpoint {
     /// Something with a peer failed.
     pub(super) fn failed(&mut self, rank: Rank, words: String) {
         self.trouble = Some(words);
-        if !self.warming {
+        if !self.warming && !self.has_departed(rank.index()) {
             self.lost.get_or_insert(Lost { rank });
         }
     }

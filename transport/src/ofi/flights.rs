@@ -97,6 +97,12 @@ impl Flights {
         }
     }
 
+    /// The places of all requests to a peer.
+    pub(super) fn places_to(&self, peer: usize) -> Vec<usize> {
+        let to = |place: &usize| self.table[*place].is_some_and(|flight| flight.to == peer);
+        (0..self.table.len()).filter(to).collect()
+    }
+
     pub(super) fn at(&mut self, place: usize) -> Option<&mut Flight> {
         self.table[place].as_mut()
     }

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use transport_core::Ticket;
 
@@ -39,6 +40,8 @@ pub(super) struct Outbox {
     stuck: Option<Chunk>,
     /// Lines that the provider has.
     pub(super) in_flight: u64,
+    /// The peer has left: nothing goes out any more.
+    pub(super) departed: bool,
 }
 
 /// What came from one peer.
@@ -96,6 +99,13 @@ impl Outbox {
         });
     }
 
+    /// Forgets what is not out yet; the slot of lines that the provider had no room for.
+    pub(super) fn depart(&mut self) -> Option<usize> {
+        self.departed = true;
+        self.queue.clear();
+        self.stuck.take().map(|chunk| chunk.slot)
+    }
+
     /// Whether a request should rather wait outside.
     pub(super) fn is_full(&self) -> bool {
         self.queue.len() >= QUEUE_LETTERS
@@ -145,6 +155,10 @@ impl Endpoint {
 
     /// Sends what is queued for a peer as far as there is room.
     pub(super) fn send_mail(&mut self, peer: usize) {
+        if self.mail.out[peer].departed {
+            self.mail.out[peer].queue.clear();
+            return;
+        }
         loop {
             let chunk = match self.mail.out[peer].stuck.take() {
                 Some(chunk) => chunk,
@@ -241,7 +255,8 @@ impl Endpoint {
     fn report(&mut self, peer: usize) {
         let inbox = &self.mail.inn[peer];
         let read = inbox.reader.next();
-        if inbox.reporting || read - inbox.reported < REPORT_LINES {
+        let departed = self.mail.out[peer].departed;
+        if departed || inbox.reporting || read - inbox.reported < REPORT_LINES {
             return;
         }
         let Some(slot) = self.port.slots.take() else {
@@ -323,6 +338,10 @@ impl Endpoint {
                 self.mail.inn[peer].hellos += 1;
                 self.mail.out[peer].enqueue(Letter::Welcome, None);
             }
+            Came::Letter(Letter::WakeMe) => {
+                std::thread::sleep(WAKE_AFTER);
+                self.mail.out[peer].enqueue(Letter::Welcome, None);
+            }
             Came::Letter(Letter::Welcome) => self.mail.inn[peer].welcomes += 1,
             Came::Letter(Letter::Enough) => self.mail.inn[peer].enough = true,
         }
@@ -389,6 +408,9 @@ pub(super) fn copy_to(segment: &Segment, at: u64, bytes: &[u8]) -> Result<(), Ga
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) };
     Ok(())
 }
+
+/// How long whoever asks to be woken has to fall asleep.
+const WAKE_AFTER: Duration = Duration::from_millis(1);
 
 /// How many letters wait for a peer before requests are told to wait themselves.
 const QUEUE_LETTERS: usize = 32;

@@ -51,7 +51,9 @@ pub(super) enum Letter {
     },
     /// The first words of a connection; to be answered.
     Hello,
-    /// The answer to a hello.
+    /// To be answered after a while, since whoever asks goes to sleep.
+    WakeMe,
+    /// The answer to either.
     Welcome,
     /// No more hellos come.
     Enough,
@@ -126,6 +128,7 @@ impl Letter {
             Self::Answer { token, value } => [ANSWER, token, value, 0, 0, 0, 0],
             Self::Hello => [HELLO, 0, 0, 0, 0, 0, 0],
             Self::Welcome => [WELCOME, 0, 0, 0, 0, 0, 0],
+            Self::WakeMe => [WAKE_ME, 0, 0, 0, 0, 0, 0],
             Self::Enough => [ENOUGH, 0, 0, 0, 0, 0, 0],
         }
     }
@@ -160,6 +163,7 @@ impl Letter {
             },
             HELLO => Self::Hello,
             WELCOME => Self::Welcome,
+            WAKE_ME => Self::WakeMe,
             ENOUGH => Self::Enough,
             _ => return Err(Garbled),
         })
@@ -275,6 +279,7 @@ const ANSWER: u64 = 4;
 const HELLO: u64 = 5;
 const WELCOME: u64 = 6;
 const ENOUGH: u64 = 7;
+const WAKE_ME: u64 = 8;
 
 #[cfg(test)]
 #[path = "mailbox_tests.rs"]

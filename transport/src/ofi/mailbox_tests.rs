@@ -27,6 +27,7 @@ fn letters() -> Vec<Letter> {
         Letter::Answer { token: 4, value: 5 },
         Letter::Hello,
         Letter::Welcome,
+        Letter::WakeMe,
         Letter::Enough,
     ]
 }

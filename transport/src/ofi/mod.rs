@@ -9,6 +9,7 @@
 
 mod card;
 mod completions;
+mod departed;
 mod desk;
 mod drive;
 mod endpoint;

@@ -91,7 +91,6 @@ pub(super) fn unprobed(
     let promises = offer.promises();
     let mut endpoint = Endpoint {
         rank,
-        size,
         address: objects.address()?,
         library: format!(
             "{provider} {major}.{minor} of libfabric {}",

@@ -9,7 +9,7 @@ use transport_core::{Atomics, PostError, Posted, Rank, Ticket};
 
 use super::forced::Forced;
 use super::mail::{copy_from, copy_to};
-use super::{Choice, Endpoint, How, OfiError, Provider, Raise, Request, SignalMode};
+use super::{Choice, Endpoint, How, OfiError, Provider, Raise, Request};
 use crate::shm::layout::{Domain, Geometry, Layout};
 use crate::shm::segment::Segment;
 
@@ -384,6 +384,10 @@ fn a_sleeper_is_woken_by_a_put_where_the_descriptor_was_found_to_wake() {
         return;
     }
     play("tcp", "", 2, |player| {
+        assert!(
+            player.endpoint.wait_fd().is_some(),
+            "tcp;ofi_rxm wakes its descriptor"
+        );
         if player.rank == 1 {
             let raise = Raise {
                 line: Player::line(0),

@@ -47,19 +47,27 @@ impl Endpoint {
     fn greet(&mut self, peers: &[Rank], until: Instant) -> Result<(), Missing> {
         self.tell(peers, Letter::Hello);
         self.attend(peers, until, |inbox| inbox.hellos > 0 && inbox.welcomes > 0)?;
-        let other = peers.iter().copied().find(|peer| *peer != self.rank);
-        if let Some(other) = other {
-            for _ in 0..WAKE_TRIES {
-                if self.wait_fd.is_none() || self.wakes {
-                    break;
-                }
-                let answers = self.mail.inn[other.index()].welcomes;
-                self.tell(&[other], Letter::Hello);
-                self.attend(&[other], until, |inbox| inbox.welcomes > answers)?;
-            }
-        }
+        self.try_to_sleep(peers, until)?;
         self.tell(peers, Letter::Enough);
         self.attend(peers, until, |inbox| inbox.enough && !inbox.reporting)
+    }
+
+    /// Asks the next of the peers to be woken, until that happened once.
+    fn try_to_sleep(&mut self, peers: &[Rank], until: Instant) -> Result<(), Missing> {
+        let above = |peer: &&Rank| **peer > self.rank;
+        let next = peers.iter().filter(above).min();
+        let Some(next) = next.or(peers.iter().min()).copied() else {
+            return Ok(());
+        };
+        for _ in 0..WAKE_TRIES {
+            if self.wait_fd.is_none() || self.wakes || next == self.rank {
+                break;
+            }
+            let answers = self.mail.inn[next.index()].welcomes;
+            self.tell(&[next], Letter::WakeMe);
+            self.attend(&[next], until, |inbox| inbox.welcomes > answers)?;
+        }
+        Ok(())
     }
 
     fn tell(&mut self, peers: &[Rank], letter: Letter) {
@@ -98,13 +106,9 @@ impl Endpoint {
     /// Sleeps a little on the descriptor, if there is one, and learns whether it was woken by what
     /// others wrote: nothing of this rank's was completed.
     fn doze(&mut self) {
-        let Some(fd) = self.wait_fd.filter(|_| self.port.objects.may_sleep()) else {
+        let Some(fd) = self.wait_fd.filter(|_| self.is_idle_at_last()) else {
             return std::thread::yield_now();
         };
-        // The leave to sleep may have taken something in.
-        if self.exchange_mail() {
-            return;
-        }
         // SAFETY: the descriptor is the completion queue's, which is open as long as `self`.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
         let mut fds = [PollFd::new(&fd, PollFlags::IN)];
@@ -114,6 +118,21 @@ impl Endpoint {
         let completed = self.complete();
         self.exchange_mail();
         self.wakes |= ready && !completed && self.heard() > heard;
+    }
+
+    /// Whether this rank may sleep. The first leave is often refused since what was completed before
+    /// is only forgotten then; and asking may take something in, which then wakes nobody.
+    fn is_idle_at_last(&mut self) -> bool {
+        for _ in 0..LEAVES {
+            let leave = self.port.objects.may_sleep();
+            if self.exchange_mail() || (!leave && self.complete()) {
+                return false;
+            }
+            if leave {
+                return true;
+            }
+        }
+        false
     }
 
     /// How often others have greeted or answered.
@@ -131,7 +150,10 @@ struct Missing {
 }
 
 /// How often a peer is asked to write while this rank sleeps.
-const WAKE_TRIES: usize = 32;
+const WAKE_TRIES: usize = 16;
+
+/// How often the leave to sleep is asked for at a time.
+const LEAVES: usize = 4;
 
 /// One sleep of the greeting.
 const DOZE: Duration = Duration::from_millis(2);
