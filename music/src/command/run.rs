@@ -162,6 +162,7 @@ fn processes(job: &Job, file: &Path) -> Result<Vec<ProcessSpec>, String> {
                 cwd: application.working_directory.as_ref().map(PathBuf::from),
                 label: format!("{}.{rank}", application.name),
                 app: u32::try_from(index).unwrap_or(u32::MAX),
+                host: None,
             });
         }
     }

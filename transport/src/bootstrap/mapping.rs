@@ -28,9 +28,45 @@ pub(crate) fn nodes_of_ranks(text: &str, size: u32) -> Option<Vec<u32>> {
     None
 }
 
+/// The text that says which node each rank is on.
+pub(crate) fn text(nodes: &[u32]) -> String {
+    // Consecutive ranks on one node, and then blocks that continue the one before.
+    let mut blocks: Vec<[u32; 3]> = Vec::new();
+    for run in nodes.chunk_by(|one, next| one == next) {
+        let each = u32::try_from(run.len()).expect("ranks fit u32");
+        match blocks.last_mut() {
+            Some([first, count, size])
+                if *size == each && first.checked_add(*count) == Some(run[0]) =>
+            {
+                *count += 1;
+            }
+            _ => blocks.push([run[0], 1, each]),
+        }
+    }
+    let blocks = blocks
+        .iter()
+        .map(|[first, count, each]| format!(",({first},{count},{each})"));
+    format!("(vector{})", blocks.collect::<String>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_mapping_is_read_as_it_was_written() {
+        for (nodes, expected) in [
+            (&[0, 0, 0][..], "(vector,(0,1,3))"),
+            (&[0, 0, 1, 1, 2], "(vector,(0,2,2),(2,1,1))"),
+            (&[0, 1, 0, 1], "(vector,(0,2,1),(0,2,1))"),
+            (&[1, 0], "(vector,(1,1,1),(0,1,1))"),
+        ] {
+            let text = text(nodes);
+            assert_eq!(text, expected);
+            let size = u32::try_from(nodes.len()).unwrap();
+            assert_eq!(nodes_of_ranks(&text, size).as_deref(), Some(nodes));
+        }
+    }
 
     #[test]
     fn blocks_are_counted_out() {

@@ -62,6 +62,14 @@ pub enum LaunchError {
         /// What to do, if known.
         advice: &'static str,
     },
+    /// Another host cannot take part.
+    #[error("host {host}: {problem}")]
+    Host {
+        /// Its name.
+        host: String,
+        /// What is wrong there.
+        problem: String,
+    },
     /// The launcher was woken before it had started all processes; those before were ended.
     #[error("interrupted while it started the processes")]
     Interrupted,

@@ -56,6 +56,13 @@ pub enum Event {
     },
     /// A process has failed, the first one. The others are being stopped.
     Failed(Failure),
+    /// The agent on another host, or what started it, wrote a line to its standard error.
+    HostLine {
+        /// Which host.
+        host: String,
+        /// The bytes without the newline.
+        text: Vec<u8>,
+    },
     /// The launcher's wake descriptor was written to.
     Woken,
 }
@@ -67,6 +74,8 @@ pub enum Status {
     Code(i32),
     /// This signal ended it.
     Signal(i32),
+    /// Nobody knows: the connection to its host was lost.
+    Lost,
 }
 
 impl Status {
@@ -80,6 +89,7 @@ impl Status {
         match self {
             Self::Code(code) => code,
             Self::Signal(signal) => 128 + signal,
+            Self::Lost => 1,
         }
     }
 }
@@ -92,6 +102,7 @@ impl fmt::Display for Status {
                 Some(name) => write!(f, "signal {signal} ({name})"),
                 None => write!(f, "signal {signal}"),
             },
+            Self::Lost => f.write_str("its host, which was lost"),
         }
     }
 }
@@ -101,7 +112,7 @@ impl fmt::Display for Status {
 pub struct Failure {
     /// Its index in the job.
     pub process: usize,
-    /// Its label.
+    /// Its label, and its host if that is another one: "A:0 on h2".
     pub label: String,
     /// How.
     pub cause: Cause,
@@ -127,6 +138,13 @@ pub enum Cause {
         /// What it said instead.
         problem: String,
     },
+    /// The host it ran on was lost, and whatever else ran there.
+    HostLost {
+        /// Its name.
+        host: String,
+        /// How that is known.
+        problem: String,
+    },
 }
 
 impl Failure {
@@ -135,7 +153,7 @@ impl Failure {
         let code = match &self.cause {
             Cause::Exit(status) => status.exit_code(),
             Cause::Abort { code, .. } => *code & 0xff,
-            Cause::LeftEarly | Cause::Broken { .. } => 1,
+            Cause::LeftEarly | Cause::Broken { .. } | Cause::HostLost { .. } => 1,
         };
         if code == 0 { 1 } else { code }
     }
@@ -158,6 +176,7 @@ impl fmt::Display for Failure {
                  often as they do"
             ),
             Cause::Broken { problem } => write!(f, "{label} does not speak PMI-1: {problem}"),
+            Cause::HostLost { host, problem } => write!(f, "lost host {host}: {problem}"),
         }
     }
 }

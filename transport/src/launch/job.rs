@@ -1,42 +1,46 @@
 //! A running job: one loop over everything that its processes do.
 
 use std::collections::VecDeque;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, getpgid, kill_process_group, pidfd_send_signal};
+use rustix::process::Signal;
 
+use super::crew::{Crew, GONE_WITHIN};
 use super::error::LaunchError;
 use super::event::{Cause, Event, Failure, Status};
-use super::guard::Guard;
+use super::hosts::Hosts;
 use super::judge::Judge;
-use super::leftovers::{kill_marked, reap_group, reap_process, wait_for_end};
-use super::process::Process;
 use super::watch::{Source, Watch};
 use crate::bootstrap::server::{PmiEvent, PmiServer};
-
-/// Variable that marks every process of a job, its children's children too.
-pub(super) const MARK: &str = "TUTTI_JOB";
-/// How long killed processes may take to be gone. On a busy machine the kernel takes seconds to free
-/// the gigabytes that hundreds of ranks share.
-const GONE_WITHIN: Duration = Duration::from_secs(30);
 
 /// A job that was started. Dropping it kills and reaps whatever is left of it.
 #[derive(Debug)]
 pub struct Job {
-    processes: Vec<Process>,
-    server: PmiServer,
-    watch: Watch,
+    pub(super) members: Vec<Member>,
+    pub(super) crew: Crew,
+    pub(super) hosts: Hosts,
+    pub(super) server: PmiServer,
+    pub(super) watch: Watch,
     wake: Option<OwnedFd>,
-    guard: Option<Guard>,
-    mark: String,
-    queue: VecDeque<Event>,
+    pub(super) queue: VecDeque<Event>,
     judge: Judge,
     failure: Option<Failure>,
     stop_on_failure: Option<Duration>,
     stopping: Option<Stopping>,
     finished: bool,
+}
+
+/// A process of the job, wherever it runs.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) label: String,
+    /// On which other host.
+    pub(super) host: Option<usize>,
+    /// Its number there, once it has started.
+    pub(super) remote_pid: Option<i32>,
+    pub(super) status: Option<Status>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -47,7 +51,9 @@ struct Stopping {
 
 impl Job {
     pub(super) fn new(
+        members: Vec<Member>,
         server: PmiServer,
+        mark: String,
         stop_on_failure: Option<Duration>,
         wake: Option<OwnedFd>,
     ) -> Result<Self, LaunchError> {
@@ -58,16 +64,13 @@ impl Job {
                 .map_err(|error| LaunchError::system("use the wake descriptor", error))?;
             watch.add(wake, Source::Wake)?;
         }
-        let mark = new_mark()?;
-        let guard = Guard::start(None, entry(&mark))?;
-        watch.add(&guard.pidfd, Source::Guard)?;
         Ok(Self {
-            processes: Vec::new(),
+            members,
+            crew: Crew::new(mark, &watch)?,
+            hosts: Hosts::default(),
             server,
             watch,
             wake,
-            guard: Some(guard),
-            mark,
             queue: VecDeque::new(),
             judge: Judge::default(),
             failure: None,
@@ -77,47 +80,36 @@ impl Job {
         })
     }
 
-    pub(super) fn add(&mut self, process: Process) -> Result<(), LaunchError> {
-        let index = self.processes.len();
-        self.processes.push(process);
-        let process = &self.processes[index];
-        self.watch.add(&process.pidfd, Source::End(index))?;
-        let outputs = (0..).zip(&process.outputs);
-        let outputs = outputs.map(|(stream, pipe)| (Source::Output(index, stream), pipe));
-        let report = process
-            .report
-            .iter()
-            .map(|pipe| (Source::Report(index), pipe));
-        for (source, pipe) in outputs.chain(report) {
-            if let Some(descriptor) = pipe.descriptor() {
-                self.watch.add(descriptor, source)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Number of processes that were started.
+    /// Number of its processes.
     pub fn count(&self) -> usize {
-        self.processes.len()
+        self.members.len()
     }
 
-    /// The system's number of a process.
+    /// The system's number of a process, on its host.
     pub fn pid(&self, process: usize) -> u32 {
-        self.processes[process]
-            .pid
-            .as_raw_nonzero()
-            .get()
-            .unsigned_abs()
+        let here = self.crew.pid(process);
+        let here = here.map(|pid| pid.as_raw_nonzero().get());
+        let number = here.or(self.members[process].remote_pid);
+        number.map_or(0, i32::unsigned_abs)
     }
 
     /// The name of a process in messages.
     pub fn label(&self, process: usize) -> &str {
-        &self.processes[process].label
+        &self.members[process].label
+    }
+
+    /// Its name, and on which host it runs if that is another one: "A:0 on h2".
+    pub fn label_and_host(&self, process: usize) -> String {
+        let member = &self.members[process];
+        match member.host {
+            Some(host) => format!("{} on {}", member.label, self.hosts.name(host)),
+            None => member.label.clone(),
+        }
     }
 
     /// How a process ended, if it has.
     pub fn status(&self, process: usize) -> Option<Status> {
-        self.processes[process].status
+        self.members[process].status
     }
 
     /// The first failure, if there was one.
@@ -128,21 +120,6 @@ impl Job {
     /// Whether every process has ended, nothing is left of the job, and all events were handed out.
     pub fn is_finished(&self) -> bool {
         self.finished && self.queue.is_empty()
-    }
-
-    pub(super) fn group(&self) -> Option<Pid> {
-        self.processes.first().map(|process| process.pid)
-    }
-
-    /// The guard's socket while the guard does not know the group.
-    pub(super) fn guard_to_tell(&self) -> Option<RawFd> {
-        let guard = self.guard.as_ref().filter(|_| self.processes.is_empty());
-        guard.map(Guard::socket)
-    }
-
-    /// The value of [`MARK`] of this job's processes.
-    pub(super) fn mark(&self) -> &str {
-        &self.mark
     }
 
     /// The next event, waited for up to `timeout`. `None` if there is none in that time or the job
@@ -162,11 +139,7 @@ impl Job {
             if self.finished || (polled && left.is_zero()) {
                 return Ok(None);
             }
-            if self
-                .processes
-                .iter()
-                .all(|process| process.status.is_some())
-            {
+            if self.members.iter().all(|member| member.status.is_some()) {
                 self.wind_up()?;
                 continue;
             }
@@ -185,25 +158,10 @@ impl Job {
             Some(stopping) if stopping.killed => {}
             Some(stopping) => stopping.kill_at = stopping.kill_at.min(kill_at),
             None => {
-                self.signal(Signal::TERM);
+                self.crew.signal(Signal::TERM);
+                self.hosts.stop(false);
                 let killed = false;
                 self.stopping = Some(Stopping { kill_at, killed });
-            }
-        }
-    }
-
-    /// Sends a signal to the job's group, and to processes that have left it.
-    fn signal(&self, signal: Signal) {
-        let Some(group) = self.group() else { return };
-        // The first process is not reaped before the end, so the number still means this group.
-        let _ = kill_process_group(group, signal);
-        for process in self
-            .processes
-            .iter()
-            .filter(|process| process.status.is_none())
-        {
-            if getpgid(Some(process.pid)) != Ok(group) {
-                let _ = pidfd_send_signal(&process.pidfd, signal);
             }
         }
     }
@@ -223,6 +181,7 @@ impl Job {
         let bounds = stop.into_iter().chain(judge);
         bounds
             .map(|at| at.saturating_duration_since(now))
+            .chain(self.hosts.look_again_within())
             .fold(left, Duration::min)
     }
 
@@ -232,98 +191,76 @@ impl Job {
         };
         let now = Instant::now();
         if !stopping.killed && now >= stopping.kill_at {
-            self.signal(Signal::KILL);
+            self.crew.signal(Signal::KILL);
+            self.hosts.stop(true);
             self.stopping = Some(Stopping {
                 kill_at: now,
                 killed: true,
             });
         } else if stopping.killed && now >= stopping.kill_at + GONE_WITHIN {
             self.finished = true;
-            let alive = self
-                .processes
-                .iter()
-                .filter(|process| process.status.is_none());
-            let pids = alive
-                .map(|process| process.pid.as_raw_nonzero().get())
-                .collect();
+            let running = self.members.iter().filter(|member| member.status.is_none());
+            let elsewhere = running.filter_map(|member| member.remote_pid);
+            let pids = self.crew.alive().into_iter().chain(elsewhere).collect();
             return Err(LaunchError::Stuck { pids });
         }
         Ok(())
     }
 
-    fn poll(&mut self, timeout: Duration) -> Result<(), LaunchError> {
+    /// Waits for something to happen, and hears it.
+    pub(super) fn poll(&mut self, timeout: Duration) -> Result<(), LaunchError> {
         let sources = self.watch.wait(timeout)?;
-        let some_ended = sources
-            .iter()
-            .any(|source| matches!(source, Source::End(_)));
-        let mut guard_ended = false;
-        let events = &mut self.queue;
-        take_wake(&mut self.wake, events);
-        if !events.is_empty() {
+        let woken_before = self.queue.len();
+        take_wake(&mut self.wake, &mut self.queue);
+        if self.queue.len() > woken_before {
             // Whoever wakes the launcher does not wait for hundreds of processes that talk. What is
             // ready stays ready.
             return Ok(());
         }
-        for source in sources {
-            match source {
-                Source::Output(index, stream) => {
-                    let _ = self.processes[index].read_output(index, stream, events);
+        let is_end = |source: &Source| matches!(source, Source::End(_));
+        let some_ended = sources.iter().any(is_end);
+        for source in &sources {
+            match *source {
+                Source::Output(..) | Source::Report(_) => {
+                    self.crew.read(*source, &mut self.queue);
                 }
-                Source::Report(index) => {
-                    let _ = self.processes[index].read_report(index, events);
-                }
-                Source::Guard => guard_ended = true,
+                Source::Link(host) => self.hear_host(host),
+                Source::HostErrors(host) => self.hosts.read_errors(host, &mut self.queue),
+                Source::Guard => self.crew.replace_guard(&self.watch)?,
                 // The server after this loop, the ends all together.
-                Source::Wake | Source::Server | Source::End(_) => {}
+                _ => {}
             }
         }
-        if guard_ended {
-            self.replace_guard()?;
-        }
         let ended = if some_ended {
-            self.notice_ends()?
+            self.crew.notice_ends(&self.watch, &mut self.queue)?
         } else {
             Vec::new()
         };
+        for (process, status) in &ended {
+            self.process_ended(*process, *status);
+        }
         // After the ends: what a process said last counts as well.
         self.serve()?;
-        for process in ended {
-            let rank = u32::try_from(process).expect("ranks fit u32");
-            let events = self.server.rank_ended(rank);
-            self.hear(events);
+        for (process, _) in ended {
+            self.connection_ended(process);
         }
-        Ok(())
+        self.look_after_hosts(&sources)
     }
 
-    /// Somebody has killed the guard: another one takes its place.
-    fn replace_guard(&mut self) -> Result<(), LaunchError> {
-        if let Some(ended) = self.guard.take() {
-            ended.dismiss(Instant::now());
+    /// A process has ended, and all that it said is in the queue.
+    pub(super) fn process_ended(&mut self, process: usize, status: Status) {
+        self.members[process].status = Some(status);
+        if status != Status::Lost {
+            self.judge.process_ended(process, status, Instant::now());
         }
-        let guard = Guard::start(self.group(), entry(&self.mark))?;
-        self.watch.add(&guard.pidfd, Source::Guard)?;
-        self.guard = Some(guard);
-        Ok(())
+        self.queue.push_back(Event::Exited { process, status });
     }
 
-    /// Looks at all processes, not only at those reported: if a signal ended one and the others
-    /// gave up because of that, all should be known before judging. Those that have ended.
-    fn notice_ends(&mut self) -> Result<Vec<usize>, LaunchError> {
-        let mut ended = Vec::new();
-        let running = |(_, process): &(usize, &mut Process)| process.status.is_none();
-        for (index, process) in self.processes.iter_mut().enumerate().filter(running) {
-            let Some(status) = process.has_ended()? else {
-                continue;
-            };
-            self.watch.remove(&process.pidfd);
-            process.drain(index, &mut self.queue);
-            process.status = Some(status);
-            self.judge.process_ended(index, status, Instant::now());
-            ended.push(index);
-            let process = index;
-            self.queue.push_back(Event::Exited { process, status });
-        }
-        Ok(ended)
+    /// The process at the end of a PMI connection has ended.
+    pub(super) fn connection_ended(&mut self, process: usize) {
+        let rank = u32::try_from(process).expect("ranks fit u32");
+        let events = self.server.rank_ended(rank);
+        self.hear(events);
     }
 
     fn serve(&mut self) -> Result<(), LaunchError> {
@@ -332,7 +269,7 @@ impl Job {
         Ok(())
     }
 
-    fn hear(&mut self, events: Vec<PmiEvent>) {
+    pub(super) fn hear(&mut self, events: Vec<PmiEvent>) {
         for event in events {
             match event {
                 PmiEvent::Joined { rank } => {
@@ -372,13 +309,13 @@ impl Job {
         }
     }
 
-    fn fail(&mut self, process: usize, cause: Cause) {
+    pub(super) fn fail(&mut self, process: usize, cause: Cause) {
         if !self.may_fail() {
             return;
         }
         let failure = Failure {
             process,
-            label: self.processes[process].label.clone(),
+            label: self.label_and_host(process),
             cause,
         };
         self.failure = Some(failure.clone());
@@ -392,48 +329,21 @@ impl Job {
     fn wind_up(&mut self) -> Result<(), LaunchError> {
         self.sentence(self.judge.last_verdict());
         self.finished = true;
-        let stuck = self.end_everything();
-        for (index, process) in self.processes.iter_mut().enumerate() {
-            process.drain(index, &mut self.queue);
-        }
+        let mut stuck = self.dismiss_hosts()?;
+        stuck.extend(self.crew.end_everything());
+        self.crew.drain(&mut self.queue);
         if stuck.is_empty() {
             return Ok(());
         }
         Err(LaunchError::Stuck { pids: stuck })
-    }
-
-    /// Kills whatever is left and reaps it; the numbers of what does not end.
-    fn end_everything(&mut self) -> Vec<i32> {
-        let deadline = Instant::now() + GONE_WITHIN;
-        self.signal(Signal::KILL);
-        let mut stuck = kill_marked(&entry(&self.mark), deadline);
-        for process in &self.processes {
-            if !wait_for_end(&process.pidfd, deadline) {
-                stuck.push(process.pid.as_raw_nonzero().get());
-            }
-        }
-        if let Some(guard) = self.guard.take() {
-            guard.dismiss(deadline);
-        }
-        if let Some(group) = self.group()
-            && !reap_group(group, deadline)
-        {
-            stuck.push(group.as_raw_nonzero().get());
-        }
-        // Those that have left the group.
-        self.processes
-            .iter()
-            .for_each(|process| reap_process(&process.pidfd));
-        stuck.sort_unstable();
-        stuck.dedup();
-        stuck
     }
 }
 
 impl Drop for Job {
     fn drop(&mut self) {
         if !self.finished {
-            self.end_everything();
+            self.hosts.abandon();
+            self.crew.end_everything();
         }
     }
 }
@@ -449,20 +359,6 @@ fn take_wake(wake: &mut Option<OwnedFd>, events: &mut VecDeque<Event>) {
     }
 }
 
-/// A mark as an entry of an environment.
-fn entry(mark: &str) -> String {
-    format!("{MARK}={mark}")
-}
-
-/// A value unlike that of any other job.
-fn new_mark() -> Result<String, LaunchError> {
-    let mut random = [0_u8; 8];
-    rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())
-        .map_err(|error| LaunchError::system("draw a random number", error))?;
-    let number = rustix::process::getpid().as_raw_nonzero();
-    Ok(format!("{number}-{:016x}", u64::from_ne_bytes(random)))
-}
-
-fn index(rank: u32) -> usize {
+pub(super) fn index(rank: u32) -> usize {
     usize::try_from(rank).expect("u32 fits usize")
 }

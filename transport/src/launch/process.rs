@@ -17,7 +17,8 @@ pub(super) const REPORT_LINE_MAX: usize = 1 << 20;
 /// A process, and what it says.
 #[derive(Debug)]
 pub(super) struct Process {
-    pub(super) label: String,
+    /// Its rank in the job.
+    pub(super) rank: usize,
     pub(super) pid: Pid,
     pub(super) pidfd: OwnedFd,
     pub(super) outputs: [Pipe; 2],
@@ -26,37 +27,33 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Reads once from an output; whether more may be there. `process` is its index.
-    pub(super) fn read_output(
-        &mut self,
-        process: usize,
-        stream: usize,
-        events: &mut VecDeque<Event>,
-    ) -> bool {
-        self.outputs[stream].read(|piece| events.push_back(line(process, stream, piece)))
+    /// Reads once from an output; whether more may be there.
+    pub(super) fn read_output(&mut self, stream: usize, events: &mut VecDeque<Event>) -> bool {
+        let rank = self.rank;
+        self.outputs[stream].read(|piece| events.push_back(line(rank, stream, piece)))
     }
 
     /// Reads once from the report channel; whether more may be there.
-    pub(super) fn read_report(&mut self, process: usize, events: &mut VecDeque<Event>) -> bool {
+    pub(super) fn read_report(&mut self, events: &mut VecDeque<Event>) -> bool {
+        let rank = self.rank;
         let Some(report) = &mut self.report else {
             return false;
         };
-        report.read(|piece| events.push_back(report_of(process, piece)))
+        report.read(|piece| events.push_back(report_of(rank, piece)))
     }
 
     /// Reads what is left in the pipes of a process that has ended, unfinished lines included.
     /// Bounded, for its children may go on writing.
-    pub(super) fn drain(&mut self, process: usize, events: &mut VecDeque<Event>) {
+    pub(super) fn drain(&mut self, events: &mut VecDeque<Event>) {
         const READS_MAX: usize = 128;
+        let rank = self.rank;
         for stream in 0..2 {
-            let _ = (0..READS_MAX).all(|_| self.read_output(process, stream, events));
-            self.outputs[stream].flush(|piece| {
-                events.push_back(line(process, stream, piece));
-            });
+            let _ = (0..READS_MAX).all(|_| self.read_output(stream, events));
+            self.outputs[stream].flush(|piece| events.push_back(line(rank, stream, piece)));
         }
-        let _ = (0..READS_MAX).all(|_| self.read_report(process, events));
+        let _ = (0..READS_MAX).all(|_| self.read_report(events));
         if let Some(report) = &mut self.report {
-            report.flush(|piece| events.push_back(report_of(process, piece)));
+            report.flush(|piece| events.push_back(report_of(rank, piece)));
         }
     }
 

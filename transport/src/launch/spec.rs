@@ -20,6 +20,8 @@ pub struct ProcessSpec {
     pub label: String,
     /// The number of the application it belongs to, which the process can ask for by PMI.
     pub app: u32,
+    /// On which of the job's other hosts ([`Launch::hosts`]) it runs; on this machine if `None`.
+    pub host: Option<usize>,
 }
 
 impl ProcessSpec {
@@ -46,11 +48,23 @@ impl ProcessSpec {
     }
 }
 
+/// Another host, and how to start an agent there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct HostSpec {
+    /// Its name in messages.
+    pub name: String,
+    /// The command, its program first, that starts `music agent` there, with its standard streams
+    /// connected to this one's.
+    pub agent: Vec<OsString>,
+}
+
 /// A job to start: its processes, whose ranks are their positions, and how to treat them.
 #[derive(Debug)]
 pub struct Launch {
     /// The processes.
     pub processes: Vec<ProcessSpec>,
+    /// The hosts that processes name; from the start, none.
+    pub hosts: Vec<HostSpec>,
     /// Where programs named without a path are looked for before PATH; from the start, the folder
     /// of the running executable.
     pub beside: Option<PathBuf>,
@@ -70,6 +84,7 @@ impl Launch {
         let executable = std::env::current_exe().ok();
         Self {
             processes,
+            hosts: Vec::new(),
             beside: executable.and_then(|file| file.parent().map(PathBuf::from)),
             report: true,
             stop_on_failure: Some(Duration::from_secs(1)),

@@ -18,6 +18,14 @@ pub(super) enum Source {
     Output(usize, usize),
     /// A process's report channel.
     Report(usize),
+    /// The PMI connection of a process that an agent relays.
+    Relay(usize),
+    /// The connection to an agent, or the agent's to its launcher.
+    Link(usize),
+    /// There is room again for what such a connection has not sent.
+    Room(usize),
+    /// The standard error of an agent.
+    HostErrors(usize),
     /// The PMI server.
     Server,
     /// What wakes the launcher.
@@ -26,6 +34,8 @@ pub(super) enum Source {
     Guard,
     /// The process itself, which has ended.
     End(usize),
+    /// The command by which an agent was started has ended.
+    HostEnd(usize),
 }
 
 /// An epoll descriptor.
@@ -45,6 +55,17 @@ impl Watch {
     pub(super) fn add(&self, descriptor: &impl AsFd, source: Source) -> Result<(), LaunchError> {
         let data = epoll::EventData::new_u64(source.token());
         epoll::add(&self.epoll, descriptor, data, epoll::EventFlags::IN)
+            .map_err(|error| LaunchError::system("watch a descriptor", error))
+    }
+
+    /// Watches for room to write.
+    pub(super) fn add_writer(
+        &self,
+        descriptor: &impl AsFd,
+        source: Source,
+    ) -> Result<(), LaunchError> {
+        let data = epoll::EventData::new_u64(source.token());
+        epoll::add(&self.epoll, descriptor, data, epoll::EventFlags::OUT)
             .map_err(|error| LaunchError::system("watch a descriptor", error))
     }
 
@@ -70,10 +91,10 @@ impl Watch {
 }
 
 impl Source {
-    const KINDS: u64 = 8;
+    const KINDS: u64 = 16;
 
     fn token(self) -> u64 {
-        let (kind, process) = match self {
+        let (kind, number) = match self {
             Self::Output(process, 0) => (0, process),
             Self::Output(process, _) => (1, process),
             Self::Report(process) => (2, process),
@@ -81,8 +102,13 @@ impl Source {
             Self::Wake => (4, 0),
             Self::End(process) => (5, process),
             Self::Guard => (6, 0),
+            Self::Relay(process) => (7, process),
+            Self::Link(host) => (8, host),
+            Self::Room(host) => (9, host),
+            Self::HostErrors(host) => (10, host),
+            Self::HostEnd(host) => (11, host),
         };
-        u64::try_from(process).expect("usize fits u64") * Self::KINDS + kind
+        u64::try_from(number).expect("usize fits u64") * Self::KINDS + kind
     }
 
     fn from_token(token: u64) -> Self {
@@ -94,6 +120,11 @@ impl Source {
             3 => Self::Server,
             4 => Self::Wake,
             6 => Self::Guard,
+            7 => Self::Relay(process),
+            8 => Self::Link(process),
+            9 => Self::Room(process),
+            10 => Self::HostErrors(process),
+            11 => Self::HostEnd(process),
             _ => Self::End(process),
         }
     }

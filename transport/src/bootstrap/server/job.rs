@@ -51,18 +51,18 @@ pub(super) struct Job {
 }
 
 impl Job {
-    pub(super) fn new(apps: &[u32]) -> Self {
+    /// Ranks by the number of their program, and the text of their process mapping.
+    pub(super) fn new(apps: &[u32], mapping: &str) -> Self {
         let member = |app: &u32| Member {
             state: State::Fresh,
             app: *app,
             in_spawn: false,
         };
-        let mapping = format!("(vector,(0,1,{}))", apps.len());
         Self {
             members: apps.iter().map(member).collect(),
             absent: None,
             space: format!("tutti_{}", std::process::id()),
-            table: HashMap::from([("PMI_process_mapping".to_owned(), mapping)]),
+            table: HashMap::from([("PMI_process_mapping".to_owned(), mapping.to_owned())]),
             table_bytes: 0,
         }
     }

@@ -4,6 +4,9 @@
 //! until [`PmiServer`] (an epoll descriptor) is readable and calls [`PmiServer::turn`]. What a rank
 //! sends is believed in nothing: a line that is not of the protocol ends that rank's connection and
 //! is an event.
+//!
+//! The connection of a rank on another host is *relayed*: whoever runs the server feeds it what the
+//! rank sent, and takes the replies.
 
 mod job;
 
@@ -75,11 +78,14 @@ pub struct PmiServer {
     job: Job,
     epoll: OwnedFd,
     connections: Vec<Option<Connection>>,
+    /// What relayed connections are to be sent; nothing means their end.
+    relayed: Vec<(u32, Vec<u8>)>,
 }
 
 #[derive(Debug)]
 struct Connection {
-    stream: OwnedFd,
+    /// None if it is relayed.
+    stream: Option<OwnedFd>,
     lines: LineSplitter,
     unsent: Vec<u8>,
     /// Not read from until what is unsent has been taken.
@@ -94,27 +100,60 @@ impl PmiServer {
     /// # Errors
     /// What the system says, mostly that there are too many open files.
     pub fn new(apps: &[u32]) -> io::Result<(Self, Vec<OwnedFd>)> {
+        let nodes = vec![0; apps.len()];
+        let (server, ends) = Self::across(apps, &nodes, &vec![false; apps.len()])?;
+        let ends = ends.into_iter().flatten().collect();
+        Ok((server, ends))
+    }
+
+    /// As [`new`](Self::new), for ranks on several nodes: of each rank the number of its node, and
+    /// whether it is relayed; those that are get no connection.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn across(
+        apps: &[u32],
+        nodes: &[u32],
+        relayed: &[bool],
+    ) -> io::Result<(Self, Vec<Option<OwnedFd>>)> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut connections = Vec::with_capacity(apps.len());
         let mut ends = Vec::with_capacity(apps.len());
-        for rank in 0..apps.len() {
-            let (ours, theirs) = stream_pair()?;
-            epoll::add(&epoll, &ours, token(rank), epoll::EventFlags::IN)?;
+        for (rank, relayed) in relayed.iter().enumerate() {
+            let (stream, theirs) = if *relayed {
+                (None, None)
+            } else {
+                let (ours, theirs) = stream_pair()?;
+                epoll::add(&epoll, &ours, token(rank), epoll::EventFlags::IN)?;
+                (Some(ours), Some(theirs))
+            };
             connections.push(Some(Connection {
-                stream: ours,
+                stream,
                 lines: LineSplitter::new(LINE_MAX),
                 unsent: Vec::new(),
                 choked: false,
             }));
             ends.push(theirs);
         }
-        let job = Job::new(apps);
         let server = Self {
-            job,
+            job: Job::new(apps, &super::mapping::text(nodes)),
             epoll,
             connections,
+            relayed: Vec::new(),
         };
         Ok((server, ends))
+    }
+
+    /// Serves bytes that a relayed rank has sent.
+    pub fn feed(&mut self, rank: u32, bytes: &[u8]) -> Vec<PmiEvent> {
+        let mut events = Vec::new();
+        self.take(rank, bytes, &mut events);
+        events
+    }
+
+    /// What relayed ranks are to be sent, in this order; no bytes mean that a connection has ended.
+    pub fn take_relayed(&mut self) -> Vec<(u32, Vec<u8>)> {
+        std::mem::take(&mut self.relayed)
     }
 
     /// Serves what has arrived. Waits for it up to `timeout`, not at all if that is zero. The work
@@ -160,7 +199,8 @@ impl PmiServer {
 
     fn has_said_more(&self, rank: u32) -> bool {
         let connection = self.connections[index(rank)].as_ref();
-        connection.is_some_and(|open| ioctl_fionread(&open.stream).is_ok_and(|bytes| bytes > 0))
+        let stream = connection.and_then(|open| open.stream.as_ref());
+        stream.is_some_and(|stream| ioctl_fionread(stream).is_ok_and(|bytes| bytes > 0))
     }
 
     fn serve(&mut self, rank: u32, events: &mut Vec<PmiEvent>) {
@@ -170,9 +210,11 @@ impl PmiServer {
         if !connection.flush() {
             return self.hang_up(rank, events);
         }
-        if !connection.choked {
+        if let Some(stream) = &connection.stream
+            && !connection.choked
+        {
             let mut chunk = [0_u8; 4096];
-            match recv(&connection.stream, &mut chunk[..], RecvFlags::DONTWAIT) {
+            match recv(stream, &mut chunk[..], RecvFlags::DONTWAIT) {
                 Ok((0, _)) => return self.hang_up(rank, events),
                 Ok((count, _)) => self.take(rank, &chunk[..count], events),
                 Err(Errno::AGAIN | Errno::INTR) => {}
@@ -213,7 +255,10 @@ impl PmiServer {
 
     /// Ends a connection; the job learns that the rank cannot come to a fence any more.
     fn hang_up(&mut self, rank: u32, events: &mut Vec<PmiEvent>) {
-        if self.connections[index(rank)].take().is_some() {
+        if let Some(connection) = self.connections[index(rank)].take() {
+            if connection.stream.is_none() {
+                self.relayed.push((rank, Vec::new()));
+            }
             let mut replies = Vec::new();
             self.job.close(rank, &mut replies, events);
             self.send(replies);
@@ -222,7 +267,12 @@ impl PmiServer {
 
     fn send(&mut self, replies: Vec<Reply>) {
         for Reply { rank, line } in replies {
-            if let Some(connection) = &mut self.connections[index(rank)] {
+            let Some(connection) = &mut self.connections[index(rank)] else {
+                continue;
+            };
+            if connection.stream.is_none() {
+                self.relayed.push((rank, line.into_bytes()));
+            } else {
                 connection.unsent.extend_from_slice(line.as_bytes());
                 // A connection that failed is noticed when it is read.
                 connection.flush();
@@ -236,6 +286,9 @@ impl PmiServer {
         let Some(connection) = &mut self.connections[index(rank)] else {
             return;
         };
+        let Some(stream) = &connection.stream else {
+            return;
+        };
         let choked = !connection.unsent.is_empty();
         if choked != connection.choked {
             let what = if choked {
@@ -244,7 +297,7 @@ impl PmiServer {
                 epoll::EventFlags::IN
             };
             connection.choked = choked;
-            epoll::modify(&self.epoll, &connection.stream, token(index(rank)), what)
+            epoll::modify(&self.epoll, stream, token(index(rank)), what)
                 .expect("the stream was added and is open");
         }
     }
@@ -260,9 +313,12 @@ impl AsFd for PmiServer {
 impl Connection {
     /// Sends what can be sent; false if the other side has gone.
     fn flush(&mut self) -> bool {
+        let Some(stream) = &self.stream else {
+            return true;
+        };
         while !self.unsent.is_empty() {
             let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            match send(&self.stream, &self.unsent, flags) {
+            match send(stream, &self.unsent, flags) {
                 Ok(count) => drop(self.unsent.drain(..count)),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return true,
