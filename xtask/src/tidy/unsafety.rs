@@ -6,6 +6,7 @@ use super::source::{Source, has_word};
 /// The folders in which `unsafe` may appear.
 pub(super) const MARKED: &[&str] = &[
     "transport/libfabric-sys/",
+    "transport/libfabric-double/",
     "transport/src/shm/",
     "transport/src/shm.rs",
     "transport/src/ofi/",

@@ -1,0 +1,115 @@
+//! Accepting or refusing operations.
+
+use core::ffi::{c_int, c_void};
+
+use libfabric_sys as sys;
+
+use crate::memory::claim_context;
+use crate::objects::code;
+use crate::operation::{Kind, Local, Operation, cut};
+use crate::personality::Completes;
+use crate::world::{World, broken};
+
+/// An operation as it is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) kind: Kind,
+    pub(crate) local: usize,
+    pub(crate) desc: *mut c_void,
+    /// Of the result, where there is one.
+    pub(crate) result_desc: *mut c_void,
+    pub(crate) bytes: usize,
+    pub(crate) peer: sys::fi_addr_t,
+    pub(crate) at: u64,
+    pub(crate) key: u64,
+    pub(crate) context: *mut c_void,
+    pub(crate) flags: u64,
+    /// Whether a completion is given.
+    pub(crate) tells: bool,
+}
+
+impl World {
+    /// Takes an operation, or says by its number why not.
+    pub(crate) fn post(&mut self, end: u64, asked: &Asked) -> isize {
+        match self.check(end, asked) {
+            Ok(()) => {
+                self.take(end, asked);
+                0
+            }
+            Err(error) => code(error),
+        }
+    }
+
+    fn check(&mut self, end: u64, asked: &Asked) -> Result<(), c_int> {
+        let (of, domain) = (self.end(end).personality, self.end(end).domain);
+        if !self.end(end).enabled {
+            return Err(sys::FI_EOPBADSTATE);
+        }
+        let injected = asked.flags & sys::FI_INJECT != 0;
+        if asked.bytes > of.most_bytes || (injected && asked.bytes > of.inject_bytes) {
+            return Err(sys::FI_EMSGSIZE);
+        }
+        if asked.flags & sys::FI_FENCE != 0 && !of.has_fences() {
+            return Err(sys::FI_EOPNOTSUPP);
+        }
+        if matches!(asked.kind, Kind::Add { .. }) && !asked.at.is_multiple_of(8) {
+            broken("an atomic operation on a word that is not aligned");
+        }
+        if of.needs(sys::FI_MR_LOCAL) && !injected {
+            self.check_local(domain, asked.desc, asked.local, asked.bytes);
+            if let Kind::Add {
+                result: Some(result),
+            } = asked.kind
+            {
+                self.check_local(domain, asked.result_desc, result, asked.bytes);
+            }
+        }
+        let full = self.end(end).wire.len() >= of.queue;
+        if full || self.random.of_sixteen(of.refuses) {
+            return Err(sys::FI_EAGAIN);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, end: u64, asked: &Asked) {
+        let of = self.end(end).personality;
+        let peer = self.peer(end, asked.peer);
+        let waits = matches!(asked.kind, Kind::Read | Kind::Add { result: Some(_) });
+        let asked_to_wait = asked.flags & sys::FI_DELIVERY_COMPLETE != 0;
+        let early = match of.completes {
+            Completes::Delivered => false,
+            Completes::Asked => !asked_to_wait,
+            Completes::Early => true,
+        };
+        let mut operation = Operation {
+            kind: asked.kind,
+            peer,
+            local: Local::At(asked.local),
+            bytes: asked.bytes,
+            at: asked.at,
+            key: asked.key,
+            context: asked.context.expose_provenance(),
+            tells: asked.tells,
+            early: early && !waits,
+            fenced: asked.flags & sys::FI_FENCE != 0,
+            delay: self.delay(),
+            pieces: cut(asked.at, asked.bytes, &mut self.random),
+        };
+        if asked.flags & sys::FI_INJECT != 0 {
+            operation.own();
+        }
+        if of.mode & sys::FI_CONTEXT2 != 0 && asked.tells {
+            claim_context(operation.context);
+        }
+        self.end(end).wire.push(operation);
+        self.announce(of, peer);
+    }
+
+    /// Some operations are passed over for a while.
+    fn delay(&mut self) -> usize {
+        match self.random.of_sixteen(6) {
+            true => self.random.below(48),
+            false => 0,
+        }
+    }
+}
