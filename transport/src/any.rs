@@ -8,6 +8,7 @@ use transport_core::{
 };
 
 use crate::bootstrap::Rendezvous;
+use crate::cluster::{Choice, ClusterFabric, Hint, Hints, NODE_VARIABLE};
 use crate::shm::{OpenError, ShmFabric, ShmOptions};
 
 /// What can be chosen about the fabric of a job.
@@ -15,16 +16,26 @@ use crate::shm::{OpenError, ShmFabric, ShmOptions};
 pub struct Options {
     /// The part of a node.
     pub shm: ShmOptions,
+    /// Which fabric to use.
+    pub fabric: Choice,
+    /// Instead of the host, the node that this process plays; for tests of several nodes on one
+    /// machine.
+    pub node: Option<String>,
 }
 
 impl Options {
-    /// The defaults, changed by the environment; see [`ShmOptions::from_environment`].
+    /// The defaults, changed by the environment: see [`ShmOptions::from_environment`] and
+    /// [`Choice::from_environment`]. `TUTTI_NODE` is the name of the node that this process plays.
     ///
     /// # Errors
-    /// [`OpenError::BadOption`] if a variable makes no sense.
+    /// [`OpenError::BadOption`] and [`OpenError::BadFabric`] if a variable makes no sense.
     pub fn from_environment() -> Result<Self, OpenError> {
         Ok(Self {
             shm: ShmOptions::from_environment()?,
+            fabric: Choice::from_environment()?,
+            node: std::env::var(NODE_VARIABLE)
+                .ok()
+                .filter(|node| !node.is_empty()),
         })
     }
 }
@@ -32,17 +43,40 @@ impl Options {
 /// Opens the fabric that suits the job, together with all its ranks.
 ///
 /// # Errors
-/// [`OpenError`], on every rank, if any rank cannot take part.
+/// [`OpenError`], on every rank, if any rank cannot take part or was told otherwise than the others.
 pub fn open(peers: &mut impl Rendezvous, options: &Options) -> Result<AnyFabric, OpenError> {
-    ShmFabric::open(peers, &options.shm).map(AnyFabric::Shm)
+    let hint = Hint::of_this_process(&options.fabric, &options.shm, options.node.clone());
+    let hints = Hints::exchange(peers, &hint)?;
+    let choice = hints.check_fabric()?.clone();
+    let elsewhere = hints.elsewhere();
+    match (&choice, elsewhere) {
+        (Choice::Shm, Some(rank)) => Err(OpenError::HostsDiffer {
+            first: hints.place(Rank(0)),
+            rank,
+            other: hints.place(rank),
+        }),
+        (Choice::Shm | Choice::Auto, None) => {
+            ShmFabric::open(peers, &options.shm).map(AnyFabric::Shm)
+        }
+        _ => {
+            let cluster = ClusterFabric::open(peers, &options.shm, &choice, &hints)?;
+            Ok(AnyFabric::Cluster(Box::new(cluster)))
+        }
+    }
 }
 
 /// A fabric of any kind. Programs hold this one; which kind it is was decided by [`open`].
 #[non_exhaustive]
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "there is one per process, and shared memory is reached in nanoseconds"
+)]
 pub enum AnyFabric {
     /// All ranks share one machine.
     Shm(ShmFabric),
+    /// A network connects several nodes.
+    Cluster(Box<ClusterFabric>),
 }
 
 impl AnyFabric {
@@ -50,6 +84,7 @@ impl AnyFabric {
     pub fn close(self) {
         match self {
             Self::Shm(fabric) => fabric.close(),
+            Self::Cluster(fabric) => fabric.close(),
         }
     }
 }
@@ -59,6 +94,7 @@ impl Memory for AnyFabric {
     fn rank(&self) -> Rank {
         match self {
             Self::Shm(fabric) => fabric.rank(),
+            Self::Cluster(fabric) => fabric.rank(),
         }
     }
 
@@ -66,6 +102,7 @@ impl Memory for AnyFabric {
     fn topology(&self) -> &Topology {
         match self {
             Self::Shm(fabric) => fabric.topology(),
+            Self::Cluster(fabric) => fabric.topology(),
         }
     }
 
@@ -73,6 +110,7 @@ impl Memory for AnyFabric {
     fn load(&self, home: Rank, counter: Counter) -> u64 {
         match self {
             Self::Shm(fabric) => fabric.load(home, counter),
+            Self::Cluster(fabric) => fabric.load(home, counter),
         }
     }
 
@@ -80,6 +118,7 @@ impl Memory for AnyFabric {
     fn words(&self, home: Rank, at: Offset, words: usize) -> &[AtomicU64] {
         match self {
             Self::Shm(fabric) => fabric.words(home, at, words),
+            Self::Cluster(fabric) => fabric.words(home, at, words),
         }
     }
 
@@ -87,6 +126,7 @@ impl Memory for AnyFabric {
     fn copy_in(&self, at: Offset, bytes: &[u8]) {
         match self {
             Self::Shm(fabric) => fabric.copy_in(at, bytes),
+            Self::Cluster(fabric) => fabric.copy_in(at, bytes),
         }
     }
 
@@ -94,6 +134,7 @@ impl Memory for AnyFabric {
     fn copy_out(&self, home: Rank, at: Offset, into: &mut [u8]) {
         match self {
             Self::Shm(fabric) => fabric.copy_out(home, at, into),
+            Self::Cluster(fabric) => fabric.copy_out(home, at, into),
         }
     }
 }
@@ -103,6 +144,7 @@ impl Fabric for AnyFabric {
     fn capabilities(&self) -> Capabilities {
         match self {
             Self::Shm(fabric) => fabric.capabilities(),
+            Self::Cluster(fabric) => fabric.capabilities(),
         }
     }
 
@@ -110,6 +152,7 @@ impl Fabric for AnyFabric {
     fn now(&self) -> Nanos {
         match self {
             Self::Shm(fabric) => fabric.now(),
+            Self::Cluster(fabric) => fabric.now(),
         }
     }
 
@@ -117,6 +160,7 @@ impl Fabric for AnyFabric {
     fn post(&mut self, op: Op) -> Result<Posted, PostError> {
         match self {
             Self::Shm(fabric) => fabric.post(op),
+            Self::Cluster(fabric) => fabric.post(op),
         }
     }
 
@@ -124,6 +168,7 @@ impl Fabric for AnyFabric {
     fn progress(&mut self) -> Result<(), Lost> {
         match self {
             Self::Shm(fabric) => fabric.progress(),
+            Self::Cluster(fabric) => fabric.progress(),
         }
     }
 
@@ -131,6 +176,7 @@ impl Fabric for AnyFabric {
     fn finished(&mut self, ticket: Ticket) -> Option<u64> {
         match self {
             Self::Shm(fabric) => fabric.finished(ticket),
+            Self::Cluster(fabric) => fabric.finished(ticket),
         }
     }
 
@@ -138,6 +184,7 @@ impl Fabric for AnyFabric {
     fn pause(&mut self, pause: Pause<'_>) {
         match self {
             Self::Shm(fabric) => fabric.pause(pause),
+            Self::Cluster(fabric) => fabric.pause(pause),
         }
     }
 
@@ -145,6 +192,7 @@ impl Fabric for AnyFabric {
     fn heap(&mut self) -> &mut Arena {
         match self {
             Self::Shm(fabric) => fabric.heap(),
+            Self::Cluster(fabric) => fabric.heap(),
         }
     }
 
@@ -152,6 +200,7 @@ impl Fabric for AnyFabric {
     fn node_counters(&mut self) -> &mut Arena {
         match self {
             Self::Shm(fabric) => fabric.node_counters(),
+            Self::Cluster(fabric) => fabric.node_counters(),
         }
     }
 
@@ -159,6 +208,7 @@ impl Fabric for AnyFabric {
     fn network_counters(&mut self) -> &mut Arena {
         match self {
             Self::Shm(fabric) => fabric.network_counters(),
+            Self::Cluster(fabric) => fabric.network_counters(),
         }
     }
 }

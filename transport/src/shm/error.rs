@@ -16,6 +16,63 @@ pub enum OpenError {
         /// What it is set to.
         value: String,
     },
+    /// The name of a fabric makes no sense.
+    #[error("TUTTI_FABRIC is {value:?}, not the name of a fabric such as auto, shm or tcp")]
+    BadFabric {
+        /// What it is set to.
+        value: String,
+    },
+    /// Ranks were told to use different fabrics.
+    #[error(
+        "rank 0 was told to use the fabric {first}, {rank} to use {other}: set TUTTI_FABRIC alike"
+    )]
+    FabricsDiffer {
+        /// What rank 0 was told.
+        first: String,
+        /// A rank that was told otherwise.
+        rank: Rank,
+        /// What it was told.
+        other: String,
+    },
+    /// Ranks of several nodes have memory of different sizes.
+    #[error(
+        "rank 0 has {first}, {rank} {other}: set TUTTI_HEAP_MIB and TUTTI_COUNTERS alike on all hosts"
+    )]
+    SizesDiffer {
+        /// What rank 0 has.
+        first: String,
+        /// A rank that has something else.
+        rank: Rank,
+        /// What it has.
+        other: String,
+    },
+    /// Shared memory was asked for, but not all ranks are on one host.
+    #[error(
+        "rank 0 is on host {first}, {rank} on host {other}: they share no memory, and TUTTI_FABRIC \
+         forbids a network"
+    )]
+    HostsDiffer {
+        /// Where rank 0 is.
+        first: String,
+        /// A rank elsewhere.
+        rank: Rank,
+        /// Where it is.
+        other: String,
+    },
+    /// More ranks than a job on several nodes is made for.
+    #[error("{ranks} ranks; a job on several nodes has at most 16384")]
+    TooManyNodes {
+        /// How many there are.
+        ranks: u32,
+    },
+    /// The network between nodes does not work.
+    #[error("{rank} cannot use the network: {cause}")]
+    Network {
+        /// This rank.
+        rank: Rank,
+        /// What is wrong.
+        cause: String,
+    },
     /// The ranks could not meet.
     #[error(transparent)]
     Rendezvous(#[from] RendezvousError),
@@ -106,6 +163,12 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// The system refused something that every supported system grants.
+    pub(crate) fn system(rank: Rank, doing: &'static str, cause: &std::io::Error) -> Self {
+        let cause = cause.to_string();
+        Self::System { rank, doing, cause }
+    }
+
     /// The same with the ranks' numbers in the job, given by their places on this node.
     pub(super) fn named(mut self, names: &[Rank]) -> Self {
         let name = |rank: &mut Rank| *rank = names.get(rank.index()).copied().unwrap_or(*rank);

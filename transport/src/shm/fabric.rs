@@ -89,6 +89,11 @@ impl ShmFabric {
         Ok(fabric)
     }
 
+    /// Says that this rank leaves in order, before it [closes](Self::close).
+    pub(crate) fn leave(&self) {
+        liveness::leave(&self.segment, self.rank.index());
+    }
+
     /// Leaves in order: the others go on, and what this rank has written stays readable.
     pub fn close(mut self) {
         self.closed = true;

@@ -45,7 +45,7 @@ impl Bells for Segment {
 }
 
 /// A span as the system takes it.
-pub(super) fn timespec(span: Nanos) -> Timespec {
+pub(crate) fn timespec(span: Nanos) -> Timespec {
     const SECOND: u64 = 1_000_000_000;
     let seconds = i64::try_from(span.0 / SECOND).expect("u64 nanoseconds are < 2^35 seconds");
     let rest = i64::try_from(span.0 % SECOND).expect("less than a second of nanoseconds");

@@ -70,7 +70,7 @@ impl Layout {
     }
 
     /// The numbers that it follows from.
-    pub(super) fn geometry(&self) -> Geometry {
+    pub(crate) fn geometry(&self) -> Geometry {
         let short = |count| u32::try_from(count).expect("it was made from a u32");
         Geometry {
             ranks: short(self.ranks),

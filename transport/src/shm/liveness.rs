@@ -22,7 +22,7 @@ pub(crate) struct Liveness {
 
 impl Liveness {
     /// Watches the given processes; `None` for this rank itself.
-    pub(super) fn watch(processes: Vec<Option<OwnedFd>>) -> rustix::io::Result<Self> {
+    pub(crate) fn watch(processes: Vec<Option<OwnedFd>>) -> rustix::io::Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         for (place, process) in (0..).zip(&processes) {
             if let Some(process) = process {
@@ -34,7 +34,7 @@ impl Liveness {
     }
 
     /// Readable when a process may have ended.
-    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 
@@ -77,7 +77,7 @@ impl Liveness {
 }
 
 /// Tells the mates that a rank leaves in order.
-pub(super) fn leave(segment: &Segment, place: usize) {
+pub(crate) fn leave(segment: &Segment, place: usize) {
     // Release: whoever sees that we left sees all we did before.
     segment.seat(place).left.store(1, Ordering::Release);
 }

@@ -17,7 +17,7 @@ mod error;
 #[cfg(not(loom))]
 mod fabric;
 #[cfg(not(loom))]
-mod futex;
+pub(crate) mod futex;
 #[cfg(not(loom))]
 mod guard;
 #[cfg(not(loom))]
@@ -42,6 +42,8 @@ mod provision;
 mod room;
 #[cfg(not(loom))]
 pub(crate) mod segment;
+#[cfg(not(loom))]
+pub(crate) mod signals;
 #[cfg(not(loom))]
 mod wire;
 

@@ -200,7 +200,7 @@ pub(super) fn random(rank: Rank) -> Result<u64, OpenError> {
 }
 
 /// The name of this host, for error lines only.
-pub(super) fn host() -> String {
+pub(crate) fn host() -> String {
     let name = rustix::system::uname();
     let name = name.nodename().to_string_lossy();
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';

@@ -99,7 +99,7 @@ impl Segment {
 
     /// The same segment with the numbers that its ranks have in the job, and the descriptors by
     /// which to wake them if they sleep in `poll`.
-    pub(super) fn inhabited(mut self, names: &[Rank], doors: Vec<OwnedFd>) -> Self {
+    pub(crate) fn inhabited(mut self, names: &[Rank], doors: Vec<OwnedFd>) -> Self {
         assert_eq!(names.len(), self.layout.ranks, "one name for each rank");
         assert!(doors.is_empty() || doors.len() == names.len());
         self.names = names.into();
@@ -179,6 +179,17 @@ impl Segment {
         let at = self.at(position).cast::<CachePadded<Line>>();
         // SAFETY: `is_line` checked that a line begins there, in the mapping (invariant).
         Some(unsafe { &*at })
+    }
+
+    /// Words at any position of the segment, as a network writes them.
+    #[cfg(test)]
+    pub(crate) fn words_at(&self, position: usize, words: usize) -> &[AtomicU64] {
+        let end = position + words * WORD_BYTES;
+        assert!(position.is_multiple_of(WORD_BYTES) && end <= self.layout.bytes());
+        let at = self.at(position).cast::<AtomicU64>();
+        // SAFETY: the words were checked to lie in the mapping, and to be aligned; all of it is
+        // made of atomic words (invariant).
+        unsafe { std::slice::from_raw_parts(at, words) }
     }
 
     /// The start of the mapping, of `layout().bytes()` bytes.
