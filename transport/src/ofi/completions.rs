@@ -92,7 +92,10 @@ impl Endpoint {
 
     fn failed_operation(&mut self, slot: usize, outstanding: Outstanding, words: String) {
         let Outstanding { peer, its } = outstanding;
-        self.failed(rank(peer), words);
+        // Whoever left in order wants to know of its lines no more: that is no loss.
+        if its != Use::Credit {
+            self.failed(rank(peer), words);
+        }
         match its {
             Use::Lines { first, count } if self.warming => {
                 self.mail.out[peer].in_flight -= count;

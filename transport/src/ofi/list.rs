@@ -88,6 +88,11 @@ pub fn list(source: IpAddr) -> Result<Listing, OfiError> {
     })
 }
 
+/// Version of the library, if there is one.
+pub fn library_version() -> Option<String> {
+    open::library().ok().map(hints::version)
+}
+
 fn examine(provider: &Provider, source: IpAddr) -> Result<Usability, OfiError> {
     let library = open::library()?;
     let choice = Choice {

@@ -279,10 +279,8 @@ impl Endpoint {
                 self.mail.inn[peer].reported = read;
                 self.mail.inn[peer].reporting = true;
             }
-            Err(refusal) => {
-                self.port.slots.give(slot);
-                self.refused(rank(peer), refusal);
-            }
+            // Whoever left in order wants to know no more: that is no loss.
+            Err(_) => self.port.slots.give(slot),
         }
     }
 

@@ -99,7 +99,7 @@ fn some_letters(random: &mut Xoshiro256PlusPlus, space: u64) -> Vec<Letter> {
                 Letter::Put {
                     at,
                     bytes: 1 + random.next_u64() % (space - at),
-                    raise: (number % 2 == 0).then_some(Raise { line: 64, how }),
+                    raise: number.is_multiple_of(2).then_some(Raise { line: 64, how }),
                 }
             }
         })

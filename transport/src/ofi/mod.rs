@@ -37,7 +37,7 @@ mod tests;
 pub(crate) use endpoint::Endpoint;
 pub use error::OfiError;
 pub use forced::Forced;
-pub use list::{Listed, Listing, Usability, list};
+pub use list::{Listed, Listing, Usability, library_version, list};
 pub use open::Choice;
 pub use probe::Latency;
 pub use provider::{Provider, prefer};

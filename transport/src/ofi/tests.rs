@@ -231,7 +231,7 @@ fn sums_are_exact(player: &mut Player) {
     if player.rank == 0 {
         let all = ADDS * u64::from(player.size);
         assert_eq!(player.counter(2), all);
-        let each = all / 4 + u64::from(all % 4 > 0);
+        let each = all / 4 + u64::from(!all.is_multiple_of(4));
         let bytes = player.counter(3).to_le_bytes();
         assert!(
             bytes[..4]
@@ -373,9 +373,27 @@ fn everything_works_over_sockets() {
     over("sockets", &["", "signal=fence", "signal=mailbox"]);
 }
 
+/// The provider of 2.5 crashes when two endpoints of one process write to each other.
 #[test]
 fn everything_works_over_shm() {
+    if is_of_libfabric_2() {
+        return eprintln!("skipped: shm of libfabric 2 needs a process for each endpoint");
+    }
     over("shm", &["", "signal=mailbox"]);
+}
+
+/// That of 1.17 crashes under repeated fetch-adds.
+#[test]
+fn everything_works_over_rxd() {
+    if is_of_libfabric_2() {
+        over("udp", &["", "signal=mailbox"]);
+    } else {
+        over("udp", &["atomics=none", "signal=mailbox"]);
+    }
+}
+
+fn is_of_libfabric_2() -> bool {
+    super::library_version().is_some_and(|version| version.starts_with("2."))
 }
 
 #[test]
