@@ -57,8 +57,11 @@ struct Arguments {
 
 #[derive(Subcommand, Debug)]
 enum Command {
-    /// Start every application of FILE on this machine and watch them
+    /// Start every application of FILE, here or on other hosts, and watch them
     Run(RunOptions),
+    /// Started by `music run --hosts` on each host
+    #[command(hide = true)]
+    Agent,
     /// Look for mistakes in FILE, and print what it describes
     Check(check::CheckOptions),
     /// Draw a raster and the rates of spike files
@@ -78,6 +81,7 @@ pub fn main() -> ExitCode {
     }
     match (arguments.command, arguments.file) {
         (Some(Command::Run(options)), _) => run::run(&options),
+        (Some(Command::Agent), _) => run::agent(),
         (Some(Command::Check(options)), _) => check::check(&options),
         (Some(Command::Plot(options)), _) => plot::plot(&options),
         (None, Some(file)) => file_alone(file),

@@ -1,28 +1,30 @@
 //! `music run FILE`: starts every application, watches them, and sums up what happened.
 
 mod absent;
+mod hosts;
+mod plan;
 mod progress;
 mod screen;
 mod signals;
 mod summary;
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use transport::bootstrap::{TIMEOUT_VARIABLE, environment, predict_rank};
-use transport::launch::{Event, Launch, LaunchError, ProcessSpec};
+use transport::bootstrap::{environment, predict_rank};
+use transport::launch::{Event, Job as Started, Launch, LaunchError, serve_agent};
 use tutti::Job;
 use tutti::report::Message;
 
-use super::become_rank::variables;
 use super::failure;
 use super::load::{check_room, load};
 use super::programs;
 use super::recursion;
 use absent::Absent;
+use plan::Plan;
 use progress::Progress;
 use screen::Screen;
 use signals::Signals;
@@ -54,6 +56,20 @@ pub struct RunOptions {
     /// Do not print the table at the end
     #[arg(short = 'q', long)]
     pub quiet: bool,
+
+    /// Start the processes on these hosts, by ssh: their slots are filled in order; without slots
+    /// each host gets an equal block of ranks
+    #[arg(long, value_name = "HOST[:SLOTS],...")]
+    pub hosts: Option<String>,
+
+    /// The command that starts `music agent` on a host instead of ssh, with {host} for its name; the
+    /// words `.../music agent` are appended [default: TUTTI_AGENT from the environment]
+    #[arg(long, value_name = "COMMAND", requires = "hosts")]
+    pub agent: Option<String>,
+
+    /// Set a variable in the environment of all processes, or pass on this command's to other hosts
+    #[arg(short = 'x', long = "env", value_name = "NAME[=VALUE]")]
+    pub env: Vec<String>,
 }
 
 impl RunOptions {
@@ -66,6 +82,9 @@ impl RunOptions {
             prefix: false,
             progress: When::Auto,
             quiet: false,
+            hosts: None,
+            agent: None,
+            env: Vec::new(),
         }
     }
 }
@@ -83,10 +102,6 @@ pub enum When {
 
 /// After a failure or a signal, processes have this long to end by themselves.
 const GRACE: Duration = Duration::from_millis(800);
-
-/// How long ranks may take to join, in seconds, where [`TIMEOUT_VARIABLE`] does not say it. Long: this
-/// launcher sees by itself which programs have ended, and says for whom the others wait.
-const JOINED_WITHIN: &str = "600";
 
 /// Our launcher marks every process of a job with it.
 const JOB_VARIABLE: &str = "TUTTI_JOB";
@@ -112,24 +127,39 @@ pub(super) fn run(options: &RunOptions) -> ExitCode {
         Ok(job) => job,
         Err(code) => return code,
     };
-    if let Err(error) = check_room(&job) {
-        return programs::say(&[error]);
+    // With other hosts each has its own room and its own programs, which its agent looks for.
+    if options.hosts.is_none() {
+        if let Err(error) = check_room(&job) {
+            return programs::say(&[error]);
+        }
+        let problems = programs::problems(&job);
+        if !problems.is_empty() {
+            return programs::say(&problems);
+        }
     }
-    let problems = programs::problems(&job);
-    if !problems.is_empty() {
-        return programs::say(&problems);
-    }
-    match launch(&job, options) {
+    let plan = match Plan::new(&job, options) {
+        Ok(plan) => plan,
+        Err(error) => return super::usage_error(&error),
+    };
+    match launch(&job, plan, options) {
         Ok(code) => ExitCode::from(code),
         Err(error) => failure(&error),
     }
 }
 
-fn launch(job: &Job, options: &RunOptions) -> Result<u8, Box<dyn std::error::Error>> {
-    let processes = processes(job, &options.file)?;
-    let absent = Absent::new(processes.len());
+/// Is the agent of a launcher on another host.
+pub(super) fn agent() -> ExitCode {
+    match serve_agent() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => failure(&error),
+    }
+}
+
+fn launch(job: &Job, plan: Plan, options: &RunOptions) -> Result<u8, Box<dyn std::error::Error>> {
+    let absent = Absent::new(plan.processes.len());
     let (signals, wake) = Signals::catch()?;
-    let mut launch = Launch::new(processes);
+    let mut launch = Launch::new(plan.processes);
+    launch.hosts = plan.hosts;
     launch.wake = Some(wake);
     launch.stop_on_failure = Some(GRACE);
     let mut running = Running {
@@ -144,29 +174,6 @@ fn launch(job: &Job, options: &RunOptions) -> Result<u8, Box<dyn std::error::Err
     };
     running.watch(launch)?;
     running.close(job, options)
-}
-
-/// What to start: the applications in the order of the file, their ranks one after the other.
-fn processes(job: &Job, file: &Path) -> Result<Vec<ProcessSpec>, String> {
-    let mut processes = Vec::new();
-    for (index, application) in job.applications.iter().enumerate() {
-        let mut variables = variables(job, index, file)?.to_vec();
-        if environment(TIMEOUT_VARIABLE).is_none() {
-            variables.push((TIMEOUT_VARIABLE.into(), JOINED_WITHIN.into()));
-        }
-        for rank in 0..application.processes {
-            processes.push(ProcessSpec {
-                program: application.binary.clone().into(),
-                args: application.arguments.iter().map(Into::into).collect(),
-                env: variables.clone(),
-                cwd: application.working_directory.as_ref().map(PathBuf::from),
-                label: format!("{}.{rank}", application.name),
-                app: u32::try_from(index).unwrap_or(u32::MAX),
-                host: None,
-            });
-        }
-    }
-    Ok(processes)
 }
 
 /// A run that is watched.
@@ -202,10 +209,10 @@ impl Running {
                         job.stop(if again { Duration::ZERO } else { GRACE });
                     }
                 }
-                Some(event) => self.take(event, &|process| job.label(process).to_owned()),
+                Some(event) => self.take(event, &job),
                 None => {}
             }
-            let label = |process| job.label(process).to_owned();
+            let label = |process| job.label_and_host(process);
             if let Some(absent) = self.absent.overdue(Instant::now(), label) {
                 self.screen.say(&absent);
             }
@@ -215,7 +222,8 @@ impl Running {
         Ok(())
     }
 
-    fn take(&mut self, event: Event, label: &dyn Fn(usize) -> String) {
+    fn take(&mut self, event: Event, job: &Started) {
+        let label = &|process| job.label_and_host(process);
         match event {
             Event::Line {
                 process,
@@ -224,8 +232,9 @@ impl Running {
                 ended,
             } => {
                 self.screen
-                    .line(process, &label(process), stream, &text, ended);
+                    .line(process, job.label(process), stream, &text, ended);
             }
+            Event::HostLine { host, text } => self.screen.host_line(&host, &text),
             Event::Report { process, line } => self.hear(process, &line, label),
             Event::BadReport { process, problem } => {
                 self.distrust(process, &problem, label);

@@ -62,6 +62,13 @@ impl Screen {
         self.write(stream, &whole);
     }
 
+    /// A line of another host's own, about its agent.
+    pub(super) fn host_line(&mut self, host: &str, text: &[u8]) {
+        self.clear();
+        let whole = [b"[", host.as_bytes(), b"] ", text, b"\n"].concat();
+        self.write(Stream::Stderr, &whole);
+    }
+
     /// Whether something that belongs on standard output was lost, and not because its reader
     /// wanted no more.
     pub(super) fn has_lost(&self) -> bool {

@@ -21,7 +21,6 @@ use crate::launch::event::Event;
 use crate::launch::guard::pid_of;
 use crate::launch::leftovers::wait_for_end;
 use crate::launch::pipe::Pipe;
-use crate::launch::program::explain_start;
 use crate::launch::spec::HostSpec;
 use crate::launch::watch::{Source, Watch};
 
@@ -243,8 +242,8 @@ fn spawn(spec: &HostSpec) -> Result<Child, LaunchError> {
         }
     }
     command.spawn().map_err(|error| {
-        let label = format!("the agent of {}", spec.name);
-        refused(explain_start(&label, program.into(), error).to_string())
+        let program = program.display();
+        refused(format!("cannot start an agent: `{program}`: {error}"))
     })
 }
 
