@@ -1,6 +1,5 @@
 //! A libfabric endpoint as a cluster's link.
 
-use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
@@ -11,32 +10,30 @@ use super::link::{Link, Request};
 use super::opening::Site;
 use crate::ofi::{self, Endpoint, Forced, Provider};
 
-/// Opens an endpoint of the provider that was chosen, or of the best that is there.
+/// Opens an endpoint of the provider that was chosen, or of the best that works here.
 pub(super) fn open(choice: &Choice, site: &Site<'_>) -> Result<Endpoint, String> {
     let shown = |error: ofi::OfiError| error.to_string();
     let forced = Forced::from_environment().map_err(shown)?;
-    let provider = match choice {
-        Choice::Provider(name) => Provider::from_name(name).map_err(shown)?,
-        Choice::Auto | Choice::Shm => preferred(site.source)?,
+    let open = |provider| {
+        let choice = ofi::Choice {
+            provider,
+            source: site.source,
+            forced,
+        };
+        Endpoint::open(&choice, site.rank, site.size, site.segment).map_err(shown)
     };
-    let choice = ofi::Choice {
-        provider,
-        source: site.source,
-        forced,
-    };
-    Endpoint::open(&choice, site.rank, site.size, site.segment).map_err(shown)
-}
-
-/// The best provider of this host.
-fn preferred(source: IpAddr) -> Result<Provider, String> {
-    let listing = ofi::list(source).map_err(|error| error.to_string())?;
-    let chosen = listing.chosen().map(|(provider, _)| provider.clone());
-    chosen.ok_or_else(|| {
-        format!(
-            "libfabric {} has no provider that works here",
-            listing.library
-        )
-    })
+    if let Choice::Provider(name) = choice {
+        return open(Provider::from_name(name).map_err(shown)?);
+    }
+    let mut last = String::new();
+    for provider in Provider::by_preference() {
+        match open(provider) {
+            Ok(endpoint) => return Ok(endpoint),
+            // That of the last is the most telling: it needs no hardware.
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 impl Link for Endpoint {

@@ -48,6 +48,11 @@ impl Provider {
             .then_some("sockm is no provider of libfabric: sockets is taken")
     }
 
+    /// Those that may be taken when nobody chose, the best first.
+    pub(crate) fn by_preference() -> impl Iterator<Item = Self> {
+        PREFERRED.iter().map(|name| Self::reported(name))
+    }
+
     /// Its place in the order of preference; `None` if it is only taken when asked for.
     pub fn preference(&self) -> Option<usize> {
         PREFERRED.iter().position(|name| *name == self.name)
