@@ -69,7 +69,8 @@ fn overhead(topology: &Topology) -> u64 {
     nodes * ((nodes - 1) * 24 + 8 * most.max().unwrap() + 8)
 }
 
-/// Turns for so many bytes in all through the smallest window, which moves 512 bytes a turn at least.
+/// Turns for so many bytes in all through the smallest window, which moves at least 512 bytes a
+/// turn.
 fn turns(topology: &Topology, bytes: u64) -> u64 {
     u64::from(topology.nodes()) + bytes / 512
 }

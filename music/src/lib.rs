@@ -6,8 +6,8 @@
 //! | [`tools`] | the event tools, such as `eventgenerator` and `eventsink`, and `population` |
 //! | [`check`] | `spikecheck` |
 //!
-//! [`input`] reads files, [`model`] computes what the tools send, [`spikes`] reads and writes spike files, [`plot`] draws
-//! them.
+//! [`input`] reads files, [`model`] computes what the tools send, [`spikes`] reads and writes spike
+//! files, [`plot`] draws them.
 #![forbid(unsafe_code)]
 
 pub mod check;

@@ -48,8 +48,8 @@ impl Channel {
     pub(crate) fn waits_for_all(&self, application: &str, within: Duration) {
         if self.socket.is_none() {
             eprintln!(
-                "tutti: {application} rank 0 waits in start-up for all ranks to join; a program that \
-                 never joins (does not use MUSIC, or has ended) ends the job in {} s",
+                "tutti: {application} rank 0 waits in start-up for all ranks to join; a program \
+                 that never joins (does not use MUSIC, or has ended) ends the job in {} s",
                 within.as_secs()
             );
         }

@@ -1,4 +1,4 @@
-//! The leader's part of a turn: what its mates bring in one block, and what all nodes say of theirs.
+//! The leader's part of a turn: one block of what its mates bring, and what all nodes say.
 
 use std::sync::atomic::Ordering;
 

@@ -47,7 +47,8 @@ pub(super) fn check_room(job: &Job) -> Result<(), String> {
         .map(|a| format!("{} {}", a.name, a.processes))
         .collect();
     Err(format!(
-        "{file}:{place}: the file needs {needed} processes ({}); one machine carries at most {RANKS_MAX}",
+        "{file}:{place}: the file needs {needed} processes ({}); one machine carries at most \
+         {RANKS_MAX}",
         shares.join(", ")
     ))
 }

@@ -62,8 +62,8 @@ pub struct RunOptions {
     #[arg(long, value_name = "HOST[:SLOTS],...")]
     pub hosts: Option<String>,
 
-    /// The command that starts `music agent` on a host instead of ssh, with {host} for its name; the
-    /// words `.../music agent` are appended [default: TUTTI_AGENT from the environment]
+    /// The command that starts `music agent` on a host instead of ssh, with {host} for its name;
+    /// the words `.../music agent` are appended [default: TUTTI_AGENT from the environment]
     #[arg(long, value_name = "COMMAND", requires = "hosts")]
     pub agent: Option<String>,
 

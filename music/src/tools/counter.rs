@@ -45,8 +45,8 @@ pub(super) fn run(options: Counter) -> Result<(), ToolError> {
     counting.log.map_or(Ok(()), |log| Ok(log.finish()?))
 }
 
-/// A rate per line: those of the rank's own units, then zeros up to the whole population. In no time
-/// nothing can come.
+/// A rate per line: those of the rank's own units, then zeros up to the whole population. In no
+/// time nothing can come.
 fn rates(own: impl Iterator<Item = u64>, units: usize, seconds: f64) -> String {
     let mut text = String::new();
     for count in own.chain(std::iter::repeat(0)).take(units) {

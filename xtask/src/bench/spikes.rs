@@ -316,8 +316,8 @@ fn draw(bench: &Bench<'_>, results: &[Value], cases: &[Case]) -> Result<(), Stri
     let figure = Figure {
         title: format!("Two populations, K = {INPUTS}: wall-clock for 100 simulated seconds"),
         note: format!(
-            "Extrapolated from runs of {shortest} s or more of simulated time. Hollow: more ranks than \
-             the {} processors.",
+            "Extrapolated from runs of {shortest} s or more of simulated time. Hollow: more ranks \
+             than the {} processors.",
             bench.processors
         ),
         series: series.filter(|series| !series.points.is_empty()).collect(),

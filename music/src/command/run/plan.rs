@@ -10,8 +10,8 @@ use tutti::Job;
 use super::super::become_rank::variables;
 use super::{RunOptions, hosts};
 
-/// How long ranks may take to join, in seconds, where [`TIMEOUT_VARIABLE`] does not say it. Long: this
-/// launcher sees by itself which programs have ended, and says for whom the others wait.
+/// How long ranks may take to join, in seconds, where [`TIMEOUT_VARIABLE`] does not say it. Long:
+/// this launcher sees by itself which programs have ended, and says for whom the others wait.
 const JOINED_WITHIN: &str = "600";
 /// The command that starts agents, where no option says it.
 const AGENT_VARIABLE: &str = "TUTTI_AGENT";
