@@ -5,6 +5,7 @@
 
 mod become_rank;
 mod check;
+mod fabric;
 mod load;
 mod plot;
 mod recursion;
@@ -64,6 +65,8 @@ enum Command {
     Agent,
     /// Look for mistakes in FILE, and print what it describes
     Check(check::CheckOptions),
+    /// Show what can join the ranks of a job: libfabric's providers on this host
+    Fabric(fabric::FabricOptions),
     /// Draw a raster and the rates of spike files
     Plot(plot::PlotOptions),
 }
@@ -83,6 +86,7 @@ pub fn main() -> ExitCode {
         (Some(Command::Run(options)), _) => run::run(&options),
         (Some(Command::Agent), _) => run::agent(),
         (Some(Command::Check(options)), _) => check::check(&options),
+        (Some(Command::Fabric(options)), _) => fabric::fabric(&options),
         (Some(Command::Plot(options)), _) => plot::plot(&options),
         (None, Some(file)) => file_alone(file),
         (None, None) => usage_error("which file? try `music run FILE`, or --help"),
