@@ -24,6 +24,10 @@ use crate::shm::segment::Segment;
 /// taken in, only in [`progress`](Self::progress). `Full` is an answer of [`post`](Self::post) and
 /// never a wait. A peer that died may never be reported by a provider: whoever waits needs a
 /// deadline and other news of deaths.
+///
+/// A counter that a peer sets by a write of the provider may for an instant be seen with only some of
+/// its bytes changed, where a provider takes it from a stream: it is then never above the new
+/// value, but may be below the old one. So whoever computes with it keeps the highest seen.
 pub(crate) struct Endpoint {
     pub(super) rank: Rank,
     pub(super) port: Port,
@@ -311,11 +315,6 @@ impl Endpoint {
         self.mode
     }
 
-    /// The last error of the provider, in words.
-    pub(crate) fn trouble(&self) -> Option<&str> {
-        self.trouble.as_deref()
-    }
-
     /// Provider and version of the library.
     pub(crate) fn library(&self) -> &str {
         &self.library
@@ -376,6 +375,7 @@ impl std::fmt::Debug for Endpoint {
             .field("library", &self.library)
             .field("mode", &self.mode)
             .field("native_atomics", &self.native_atomics)
+            .field("trouble", &self.trouble)
             .finish_non_exhaustive()
     }
 }

@@ -5,8 +5,6 @@
 //! operations, is probed for each provider and agreed by all ranks, for providers promise very
 //! different things and do not keep all of them.
 
-#![cfg_attr(not(test), allow(dead_code, unused_imports))] // until a fabric joins nodes by it
-
 mod card;
 mod completions;
 mod departed;
