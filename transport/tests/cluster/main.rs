@@ -6,6 +6,7 @@
 
 mod conformance;
 mod death;
+mod hosts;
 mod opening;
 mod roles;
 mod waiting;

@@ -5,6 +5,7 @@
 
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,6 +53,16 @@ impl Job {
 
     /// As [`start`](Self::start), with variables added to the environment.
     pub(crate) fn start_with(ranks: u32, role: &str, variables: &[(&str, &str)]) -> Self {
+        Self::start_by(ranks, role, variables, |_, program| Command::new(program))
+    }
+
+    /// As [`start_with`](Self::start_with), the program of each rank run by a given command.
+    pub(crate) fn start_by(
+        ranks: u32,
+        role: &str,
+        variables: &[(&str, &str)],
+        command: impl Fn(u32, &Path) -> Command,
+    ) -> Self {
         let (server, ends) = PmiServer::new(&vec![0; ranks as usize]).unwrap();
         let (sender, lines) = mpsc::channel();
         let stop = Arc::new(AtomicBool::new(false));
@@ -63,7 +74,7 @@ impl Job {
             deadline: Instant::now() + DEADLINE,
         };
         for (rank, end) in (0..ranks).zip(ends) {
-            let mut child = Command::new(std::env::current_exe().unwrap())
+            let mut child = command(rank, &std::env::current_exe().unwrap())
                 .args(["--exact", "rank_process", "--nocapture", "--test-threads=1"])
                 .env(ROLE, role)
                 .env(RANK, rank.to_string())
