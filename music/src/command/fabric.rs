@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
-use transport::ofi::{Listed, Listing, OfiError, Usability, list};
+use transport::ofi::{Listed, Listing, OfiError, Provider, Usability, list};
 use transport_core::Atomics;
 
 use super::table::Table;
@@ -61,7 +61,7 @@ fn as_text(found: &Result<Listing, OfiError>) -> String {
     } in &listing.providers
     {
         match usability {
-            Ok(found) => usable.row(row(provider.as_str(), found)),
+            Ok(found) => usable.row(row(provider, found)),
             Err(why) => refused.row(vec![provider.to_string(), why.clone()]),
         }
     }
@@ -77,16 +77,16 @@ fn as_text(found: &Result<Listing, OfiError>) -> String {
     )
 }
 
-fn row(provider: &str, found: &Usability) -> Vec<String> {
+fn row(provider: &Provider, found: &Usability) -> Vec<String> {
     let (major, minor) = found.version;
     let memory = match found.memory_mode.as_slice() {
         [] => "-".to_owned(),
         bits => bits.join(" "),
     };
     vec![
-        provider.to_owned(),
+        provider.to_string(),
         format!("{major}.{minor}"),
-        atomics(found).to_owned(),
+        atomics(provider, found).to_owned(),
         found.inject_bytes.to_string(),
         found.signal.name().to_owned(),
         wait(found).to_owned(),
@@ -97,8 +97,11 @@ fn row(provider: &str, found: &Usability) -> Vec<String> {
     ]
 }
 
-fn atomics(found: &Usability) -> &'static str {
+/// Who applies atomic operations: the hardware, the provider on the target's processor, or our own
+/// code there.
+fn atomics(provider: &Provider, found: &Usability) -> &'static str {
     match found.atomics {
+        Atomics::Native if provider.is_software() => "emulated",
         Atomics::Native => "native",
         Atomics::Emulated => "served",
         Atomics::Absent => "none",
@@ -125,7 +128,7 @@ fn as_json(found: &Result<Listing, OfiError>) -> Value {
                 "provider": name,
                 "usable": true,
                 "version": [found.version.0, found.version.1],
-                "atomics": atomics(found),
+                "atomics": atomics(&listed.provider, found),
                 "inject_bytes": found.inject_bytes,
                 "signal": found.signal.name(),
                 "wait": wait(found),

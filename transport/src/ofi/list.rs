@@ -76,7 +76,10 @@ pub fn list(source: IpAddr) -> Result<Listing, OfiError> {
     names.extend(unknown);
     names.sort_by_key(|name| (name.preference().unwrap_or(usize::MAX), name.to_string()));
     let providers = names.into_iter().map(|provider| {
-        let usability = examine(&provider, source).map_err(|error| error.to_string());
+        let usability = examine(&provider, source).map_err(|error| match error {
+            OfiError::NotOffered { cause, .. } => cause,
+            error => error.to_string(),
+        });
         Listed {
             provider,
             usability,

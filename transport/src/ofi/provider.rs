@@ -58,6 +58,14 @@ impl Provider {
         PREFERRED.iter().position(|name| *name == self.name)
     }
 
+    /// Whether the target's processor, inside the library, applies the provider's atomics and
+    /// writes: then they become visible only while the target calls the library.
+    pub fn is_software(&self) -> bool {
+        let mut layers = self.name.split(';');
+        let core = layers.next().unwrap_or_default();
+        SOFTWARE.contains(&core) || layers.any(|layer| LAYERS.contains(&layer))
+    }
+
     /// Why it is never taken by itself.
     pub fn reluctance(&self) -> &'static str {
         match self.name.as_str() {
@@ -122,6 +130,8 @@ const CORES: [&str; 15] = [
     "tcp", "sockets", "verbs", "cxi", "gni", "efa", "opx", "psm", "psm2", "psm3", "shm", "udp",
     "net", "ucx", "usnic",
 ];
+/// Cores without hardware that could apply anything.
+const SOFTWARE: [&str; 7] = ["tcp", "sockets", "udp", "net", "shm", "psm2", "psm3"];
 const LAYERS: [&str; 4] = ["ofi_rxm", "ofi_rxd", "ofi_mrail", "ofi_lnx"];
 
 #[cfg(test)]
@@ -152,6 +162,16 @@ mod tests {
                 error.contains("tcp-rdm") && error.contains("cxi"),
                 "{error}"
             );
+        }
+    }
+
+    #[test]
+    fn layers_and_sockets_apply_atomics_in_software() {
+        for name in ["tcp;ofi_rxm", "verbs;ofi_rxm", "sockets", "shm", "psm3"] {
+            assert!(Provider::reported(name).is_software(), "{name}");
+        }
+        for name in ["cxi", "gni", "verbs"] {
+            assert!(!Provider::reported(name).is_software(), "{name}");
         }
     }
 
