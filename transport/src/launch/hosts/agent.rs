@@ -1,10 +1,12 @@
 //! The agent: starts processes on its host as a launcher elsewhere asks, and passes on what they say.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::FileType;
 use rustix::process::Signal;
 
 use super::frame::{Frame, VERSION};
@@ -35,12 +37,12 @@ const FAREWELL_WITHIN: Duration = Duration::from_secs(5);
 /// launcher was told if it could be.
 pub fn serve_agent() -> Result<(), LaunchError> {
     let failed = |error: std::io::Error| LaunchError::system("speak with the launcher", error);
-    let own = |descriptor: std::os::fd::BorrowedFd<'_>| {
+    let own = |descriptor: BorrowedFd<'_>| {
         let copy = rustix::io::fcntl_dupfd_cloexec(descriptor, 3);
         copy.map_err(|error| failed(error.into()))
     };
     let (stdin, stdout) = (std::io::stdin(), std::io::stdout());
-    if rustix::termios::isatty(&stdin) || rustix::termios::isatty(&stdout) {
+    if !is_connection(stdin.as_fd()) || !is_connection(stdout.as_fd()) {
         let source = std::io::Error::other("it is started by `music run --hosts`, not by hand");
         return Err(LaunchError::system("be an agent", source));
     }
@@ -234,7 +236,7 @@ impl Agent {
         Ok(Next::GoOn)
     }
 
-    fn find_programs(&self) -> Result<Vec<std::path::PathBuf>, LaunchError> {
+    fn find_programs(&self) -> Result<Vec<PathBuf>, LaunchError> {
         let beside = Launch::new(Vec::new()).beside;
         find_programs(
             self.asked.iter().map(|asked| &asked.spec),
@@ -350,6 +352,12 @@ impl Drop for Agent {
             crew.end_everything();
         }
     }
+}
+
+/// Whether it is a pipe or a socket, as a launcher's command makes them.
+fn is_connection(descriptor: BorrowedFd<'_>) -> bool {
+    let kind = rustix::fs::fstat(descriptor).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    matches!(kind, Ok(FileType::Fifo | FileType::Socket))
 }
 
 /// What is passed on of an event.
