@@ -67,6 +67,24 @@ fn a_fresh_ring_and_the_lap_before_hold_no_line() {
 }
 
 /// Everything that was posted, as lines.
+/// As when a put repeats itself from lap to lap: words that still are those of the lap before must
+/// not make a line together with new ones.
+#[test]
+fn a_line_that_says_the_same_as_a_lap_before_is_read_only_when_all_of_it_has_landed() {
+    let payload: Payload = std::array::from_fn(|word| 31 * word as u64);
+    for number in 0..64 {
+        let (old, new) = (seal(number, &payload), seal(number + 64, &payload));
+        for landed in 0..=u8::MAX {
+            let has = |word: usize| landed >> word & 1 == 1;
+            let line = std::array::from_fn(|word| if has(word) { new[word] } else { old[word] });
+
+            let read = open(number + 64, &line);
+
+            assert_eq!(read.is_some(), landed == u8::MAX, "{landed:08b}");
+        }
+    }
+}
+
 fn lines(bytes: &[u8], letters: &[Letter]) -> Vec<Payload> {
     let mut lines = Vec::new();
     for letter in letters {
