@@ -80,6 +80,14 @@ pub enum AnyFabric {
 }
 
 impl AnyFabric {
+    /// The network between nodes, its provider's name first; `None` if there is only shared memory.
+    pub fn network(&self) -> Option<&str> {
+        match self {
+            Self::Shm(_) => None,
+            Self::Cluster(fabric) => Some(fabric.network()),
+        }
+    }
+
     /// Leaves in order: for the others this rank is not lost.
     pub fn close(self) {
         match self {
