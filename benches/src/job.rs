@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use transport::launch::{Event, Launch as Job, ProcessSpec, Stream};
 
 use crate::error::BenchError;
+use crate::placement::Placement;
 
 /// What this process is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,17 +47,17 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// This program again, `ranks` times, with this process's own arguments.
+    /// This program again, `ranks` times, with this process's own arguments, placed on nodes.
     ///
     /// # Errors
     /// [`BenchError::Job`] if this program cannot be found.
-    pub fn of_this_program(ranks: u32) -> Result<Self, BenchError> {
+    pub fn of_this_program(ranks: u32, placement: &Placement) -> Result<Self, BenchError> {
         let program = std::env::current_exe()
             .map_err(|error| BenchError::job("finding this program", error))?;
         let process = |rank| {
             let mut process = ProcessSpec::new(format!("rank {rank}"), &program);
             process.args = std::env::args_os().skip(1).collect();
-            process
+            placement.place(process, rank, ranks)
         };
         Ok(Self::new((0..ranks).map(process).collect()))
     }

@@ -4,17 +4,23 @@ use std::fmt;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
-use transport_core::WaitPolicy;
+use transport_core::{Capabilities, WaitPolicy};
 
-/// Options of `barrier_latency` and `allgather_latency`.
+use crate::placement::Placement;
+
+/// Options of the latency benches.
 #[derive(Clone, Debug, Parser)]
-#[command(about = "Measures a collective call over any number of processes; one JSON line")]
+#[command(about = "Measures one call of several processes; one JSON line")]
 pub struct Options {
     /// Processes to start; ignored by a process that a launcher started
     #[arg(long, default_value_t = 2)]
     pub ranks: u32,
 
-    /// Bytes that each rank contributes (allgather only)
+    /// Where they run.
+    #[command(flatten)]
+    pub placement: Placement,
+
+    /// Bytes that each rank contributes or puts
     #[arg(long, default_value_t = 8)]
     pub bytes: usize,
 
@@ -45,6 +51,10 @@ pub struct Options {
     /// Measures this peer instead of ours
     #[arg(long, value_enum)]
     pub peer: Option<Peer>,
+
+    /// All ranks add to one counter, instead of one rank (fetch_add only)
+    #[arg(long)]
+    pub contended: bool,
 
     /// A few short repetitions: shows that it works, not how fast
     #[arg(long)]
@@ -97,10 +107,10 @@ pub enum Policy {
 }
 
 impl Policy {
-    /// The policy for so many ranks on so many processors.
-    pub(crate) fn for_ranks(self, ranks: u32, processors: u32) -> WaitPolicy {
+    /// The policy for so many ranks of a node on a fabric that can do this.
+    pub(crate) fn suited(self, mates: u32, capabilities: &Capabilities) -> WaitPolicy {
         match self {
-            Self::Adaptive => WaitPolicy::adaptive(ranks, processors),
+            Self::Adaptive => WaitPolicy::suited(mates, capabilities),
             Self::Spin => WaitPolicy::spin(),
             Self::Yield => WaitPolicy::yields(),
             Self::Block => WaitPolicy::block(),
@@ -122,6 +132,8 @@ pub enum Peer {
     Futex,
     /// The same, with a few yields first
     YieldFutex,
+    /// A TCP connection over the loopback, read without sleeping (put_latency only)
+    Tcp,
 }
 
 impl fmt::Display for Peer {
@@ -135,13 +147,14 @@ impl Peer {
         match self {
             Self::Futex => "futex",
             Self::YieldFutex => "yield-futex",
+            Self::Tcp => "tcp",
         }
     }
 
     /// Yields before sleeping.
     pub fn yields(self) -> u32 {
         match self {
-            Self::Futex => 0,
+            Self::Futex | Self::Tcp => 0,
             Self::YieldFutex => 8,
         }
     }

@@ -7,6 +7,28 @@ use crate::measure::Measured;
 use crate::options::Options;
 use crate::statistics::quantile;
 
+/// What connects the ranks.
+#[derive(Clone, Debug, Serialize)]
+pub struct Network {
+    /// `shm`, or the provider's own name.
+    pub fabric: String,
+    /// Provider and version, if it is libfabric's.
+    pub library: Option<String>,
+    /// How many nodes the job has.
+    pub nodes: u32,
+}
+
+impl Default for Network {
+    /// The shared memory of one host.
+    fn default() -> Self {
+        Self {
+            fabric: "shm".into(),
+            library: None,
+            nodes: 1,
+        }
+    }
+}
+
 /// One figure with everything needed to compare it: what, of which commit, where, how.
 #[derive(Clone, Debug, Serialize)]
 pub struct Latency {
@@ -14,7 +36,8 @@ pub struct Latency {
     subject: String,
     commit: String,
     host: String,
-    fabric: &'static str,
+    #[serde(flatten)]
+    network: Network,
     policy: String,
     algorithm: String,
     pinned: bool,
@@ -46,7 +69,7 @@ impl Latency {
             subject: options.subject().into(),
             commit: host::commit(),
             host: host::host(),
-            fabric: "shm",
+            network: Network::default(),
             policy: options.policy.to_string(),
             algorithm,
             pinned: options.pin,
@@ -63,6 +86,12 @@ impl Latency {
             checksum: measured.calls,
             means_us: means.clone(),
         }
+    }
+
+    /// The line says what connected the ranks.
+    pub fn over(mut self, network: Network) -> Self {
+        self.network = network;
+        self
     }
 }
 

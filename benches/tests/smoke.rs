@@ -8,6 +8,8 @@ fn bench(program: &str, options: &str) -> Output {
     let program = match program {
         "barrier" => env!("CARGO_BIN_EXE_barrier_latency"),
         "allgather" => env!("CARGO_BIN_EXE_allgather_latency"),
+        "put" => env!("CARGO_BIN_EXE_put_latency"),
+        "add" => env!("CARGO_BIN_EXE_fetch_add"),
         _ => env!("CARGO_BIN_EXE_spike_exchange"),
     };
     // No launcher of ours: the bench must take itself for the parent.
@@ -72,6 +74,88 @@ fn an_allgather_is_measured_and_its_bytes_are_checked() {
 
         assert_eq!(line["ranks"], ranks);
         assert_eq!(line["bytes"], bytes);
+    }
+}
+
+#[test]
+fn a_put_and_a_fetch_add_are_measured_over_shared_memory() {
+    for bytes in [8, 4_096, 65_536] {
+        let line = line("put", &format!("--smoke --bytes {bytes}"));
+
+        assert_eq!(line["bytes"], bytes);
+        assert_eq!(
+            (&line["fabric"], &line["nodes"]),
+            (&"shm".into(), &1.into())
+        );
+    }
+    for (question, options) in [("fetch_add", ""), ("fetch_add_contended", "--contended")] {
+        let line = line("add", &format!("--smoke --ranks 3 {options}"));
+
+        assert_eq!(line["question"], question);
+        assert_eq!(line["algorithm"], "native");
+    }
+}
+
+#[test]
+fn a_put_has_a_peer_over_plain_tcp() {
+    for bytes in [8, 65_536] {
+        let line = line("put", &format!("--smoke --peer tcp --bytes {bytes}"));
+
+        assert_eq!(
+            (&line["subject"], &line["fabric"]),
+            (&"tcp".into(), &"socket".into())
+        );
+    }
+}
+
+#[test]
+fn every_bench_plays_two_hosts_and_says_what_connects_them() {
+    if !has_libfabric() {
+        return;
+    }
+    for (program, options) in [
+        ("put", "--nodes 2"),
+        ("put", "--fabric tcp --bytes 65536"),
+        ("add", "--nodes 2 --ranks 4"),
+        ("add", "--nodes 2 --ranks 4 --contended"),
+        ("barrier", "--nodes 2 --ranks 4"),
+        ("allgather", "--nodes 2 --ranks 4 --bytes 4096"),
+    ] {
+        let line = line(program, &format!("--smoke {options}"));
+
+        assert_eq!(line["nodes"], 2, "{line}");
+        let library = line["library"].as_str().expect("a network has a library");
+        let fabric = line["fabric"].as_str().expect("a network has a name");
+        assert!(library.starts_with(fabric) && fabric != "shm", "{line}");
+    }
+    let spikes = line("spikes", "--smoke --nodes 2 --senders 2 --receivers 2");
+    assert_eq!(spikes["late"], 0);
+}
+
+/// Whether the tests of networks can run; says so if not.
+fn has_libfabric() -> bool {
+    let found = transport::ofi::list(std::net::Ipv4Addr::LOCALHOST.into());
+    if let Err(error) = &found {
+        eprintln!("left out: {error}");
+    }
+    found.is_ok()
+}
+
+#[test]
+fn what_a_bench_cannot_do_is_a_usage_error() {
+    for (program, options) in [
+        ("put", "--bytes 4"),
+        ("put", "--ranks 3"),
+        ("put", "--peer futex"),
+        ("add", "--ranks 1"),
+        ("add", "--peer tcp"),
+        ("barrier", "--peer tcp"),
+    ] {
+        let output = bench(program, &format!("--smoke {options}"));
+
+        assert!(!output.status.success(), "{program} {options}");
+        assert!(output.stdout.is_empty(), "{program} {options}: no line");
+        assert!(!output.stderr.is_empty(), "{program} {options}: a reason");
     }
 }
 

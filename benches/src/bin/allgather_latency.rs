@@ -23,7 +23,7 @@ fn parent(options: &Options) -> Result<(), BenchError> {
             "--peer is a barrier; it cannot gather".into(),
         ));
     }
-    for line in Launch::of_this_program(options.ranks)?.run()? {
+    for line in Launch::of_this_program(options.ranks, &options.placement)?.run()? {
         println!("{line}");
     }
     Ok(())
@@ -33,10 +33,8 @@ fn rank(options: &Options) -> Result<(), BenchError> {
     let mut ours = OurAllgather::new(Joined::join(options)?, options.bytes);
     let measured = benches::measure(&mut ours, options)?;
     if ours.rank() == 0 {
-        println!(
-            "{}",
-            Latency::new("allgather", options, "auto".into(), &measured)
-        );
+        let latency = Latency::new("allgather", options, "auto".into(), &measured);
+        println!("{}", latency.over(ours.network()));
     }
     ours.leave()
 }

@@ -6,7 +6,9 @@
 use std::process::ExitCode;
 
 use benches::peers::{FutexBarrier, Segment};
-use benches::{BenchError, Joined, Latency, Launch, Options, OurBarrier, Peer, Role, Subject};
+use benches::{
+    BenchError, Joined, Latency, Launch, Network, Options, OurBarrier, Peer, Role, Subject,
+};
 
 const SEGMENT: &str = "TUTTI_BENCH_SEGMENT";
 
@@ -20,9 +22,14 @@ fn main() -> ExitCode {
 }
 
 fn parent(options: &Options) -> Result<(), BenchError> {
+    if options.peer == Some(Peer::Tcp) {
+        return Err(BenchError::Usage(
+            "--peer tcp is a ping-pong, no barrier".into(),
+        ));
+    }
     let (_memory, path) =
         Segment::create(options.ranks).map_err(|error| BenchError::job("shared memory", error))?;
-    let lines = Launch::of_this_program(options.ranks)?
+    let lines = Launch::of_this_program(options.ranks, &options.placement)?
         .env(SEGMENT, &path)
         .run()?;
     for line in lines {
@@ -33,11 +40,17 @@ fn parent(options: &Options) -> Result<(), BenchError> {
 
 fn rank(options: &Options) -> Result<(), BenchError> {
     if let Some(peer) = options.peer {
-        return print_measured(&mut futex(options, peer)?, options, peer.to_string());
+        let network = Network::default();
+        return print_measured(
+            &mut futex(options, peer)?,
+            options,
+            peer.to_string(),
+            network,
+        );
     }
     let mut ours = OurBarrier::new(Joined::join(options)?, options)?;
-    let algorithm = ours.name();
-    print_measured(&mut ours, options, algorithm)?;
+    let (algorithm, network) = (ours.name(), ours.network());
+    print_measured(&mut ours, options, algorithm, network)?;
     ours.leave()
 }
 
@@ -64,10 +77,12 @@ fn print_measured(
     subject: &mut impl Subject,
     options: &Options,
     algorithm: String,
+    network: Network,
 ) -> Result<(), BenchError> {
     let measured = benches::measure(subject, options)?;
     if subject.rank() == 0 {
-        println!("{}", Latency::new("barrier", options, algorithm, &measured));
+        let latency = Latency::new("barrier", options, algorithm, &measured);
+        println!("{}", latency.over(network));
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 
 use benches::spikes::{SpikeCost, TICK_S, Tally, Topology, Workload, judge};
-use benches::{BenchError, Launch, Role, now_ns};
+use benches::{BenchError, Launch, Placement, Role, now_ns};
 use clap::{Parser, ValueEnum};
 use tutti::{
     Event, Handler, IndexMap, Indexing, InputOptions, InputPort, OutputOptions, Outputs, Report,
@@ -33,6 +33,10 @@ struct Options {
     /// Ids that each receiving neuron draws (random topology)
     #[arg(long, default_value_t = 100)]
     inputs: u32,
+
+    /// Where the ranks run.
+    #[command(flatten)]
+    placement: Placement,
 
     /// Who listens to whom
     #[arg(long, value_enum, default_value_t = Topology::Random)]
@@ -160,7 +164,7 @@ fn run_ours(options: &Options, workload: &Workload) -> Result<Vec<String>, Bench
     let file = MusicFile::write(options, workload)?;
     let ranks = workload.senders + workload.receivers;
     let path = file.0.display().to_string();
-    Launch::of_this_program(ranks)?
+    Launch::of_this_program(ranks, &options.placement)?
         .env(tutti::FILE_VARIABLE, &path)
         .run()
 }

@@ -4,6 +4,8 @@
 
 mod futex;
 mod segment;
+mod stream;
 
 pub use futex::FutexBarrier;
 pub use segment::{Segment, SegmentError};
+pub use stream::TcpPingPong;

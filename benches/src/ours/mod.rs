@@ -4,12 +4,19 @@ use barrier::{Algorithm, Barrier, Slots};
 use collectives::Communicator;
 use transport::AnyFabric;
 use transport::bootstrap::Bootstrap;
-use transport_core::{Counter, Deadline, Driver, Fabric, Nanos};
+use transport_core::{Counter, Deadline, Driver, Fabric, Memory, Nanos, Rank};
 
 use crate::error::BenchError;
 use crate::host;
 use crate::measure::Subject;
 use crate::options::Options;
+use crate::record::Network;
+
+mod add;
+mod put;
+
+pub use add::OurFetchAdd;
+pub use put::OurPut;
 
 /// A rank that has joined its job.
 pub struct Joined {
@@ -31,8 +38,9 @@ impl Joined {
         let fabric = transport::Options::from_environment()
             .and_then(|options| transport::open(&mut bootstrap, &options))
             .map_err(while_doing("opening the fabric"))?;
-        let processors = fabric.capabilities().processors;
-        let policy = options.policy.for_ranks(bootstrap.size(), processors);
+        let mates = fabric.topology().mates(fabric.rank()).len();
+        let mates = u32::try_from(mates).expect("ranks are numbered by u32");
+        let policy = options.policy.suited(mates, &fabric.capabilities());
         let mut driver = Driver::with_policy(fabric, policy);
         let communicator =
             Communicator::world(&mut driver).map_err(while_doing("making the communicator"))?;
@@ -53,6 +61,36 @@ impl Joined {
             .map_err(while_doing("leaving"))?;
         self.driver.into_fabric().close();
         self.bootstrap.finalize().map_err(while_doing("leaving"))
+    }
+
+    /// What connects the ranks, as the fabric says it.
+    pub fn network(&self) -> Network {
+        let fabric = self.driver.fabric();
+        let topology = fabric.topology();
+        let last = Rank(topology.size().saturating_sub(1));
+        let library = fabric.network().map(str::to_owned);
+        let name = library.as_deref().and_then(|line| line.split(' ').next());
+        Network {
+            fabric: name.unwrap_or("shm").into(),
+            nodes: topology.node(last) + 1,
+            library,
+        }
+    }
+
+    /// Takes the first free counter, the same on every rank, in the domain that connects two ranks.
+    fn counter_between(&mut self, one: Rank, other: Rank) -> Result<Counter, BenchError> {
+        let fabric = self.driver.fabric_mut();
+        let topology = fabric.topology();
+        let are_mates = topology.node(one) == topology.node(other);
+        let full = while_doing("taking a counter");
+        let node = fabric.node_counters().alloc(1).map_err(&full)?;
+        let network = fabric.network_counters().alloc(1).map_err(&full)?;
+        let slot = |at| u32::try_from(at).expect("counters are numbered by u32");
+        Ok(if are_mates {
+            Counter::Node(slot(node))
+        } else {
+            Counter::Network(slot(network))
+        })
     }
 
     fn share(&mut self, words: &[u64]) -> Result<Vec<u64>, BenchError> {
@@ -100,6 +138,11 @@ impl OurBarrier {
     /// The algorithm's name.
     pub fn name(&self) -> String {
         self.name.clone()
+    }
+
+    /// What connects the ranks.
+    pub fn network(&self) -> Network {
+        self.joined.network()
     }
 
     /// Leaves in order.
@@ -164,6 +207,11 @@ impl OurAllgather {
             all: vec![0; bytes * ranks],
             calls: 0,
         }
+    }
+
+    /// What connects the ranks.
+    pub fn network(&self) -> Network {
+        self.joined.network()
     }
 
     /// Leaves in order.
