@@ -32,6 +32,17 @@ pub(crate) fn libfabric() {
     }
 }
 
+/// Installs the command by which tests make hosts of network namespaces, if it is not there.
+///
+/// Without it nothing fails: tests that need it say that they are left out.
+pub(crate) fn namespaces() {
+    if process::first_on_path(&["ip"]).is_none()
+        && let Err(error) = install(&["iproute2"])
+    {
+        println!("going on without network namespaces: {error}");
+    }
+}
+
 /// Installs the packages of every need that is not met.
 ///
 /// # Errors

@@ -22,6 +22,7 @@ struct Outcome {
 pub(crate) fn test(workspace: &Workspace, long: bool) -> Result<bool, String> {
     install::ensure(&[install::C_LINKER])?;
     install::libfabric();
+    install::namespaces();
     let mut outcomes = Vec::new();
     for (name, mut command) in commands(workspace) {
         outcomes.push(outcome(name, || counted(&mut command))?);
@@ -46,6 +47,7 @@ pub(crate) fn test(workspace: &Workspace, long: bool) -> Result<bool, String> {
 pub(crate) fn sweep(workspace: &Workspace) -> Result<bool, String> {
     install::ensure(&[install::C_LINKER])?;
     install::libfabric();
+    install::namespaces();
     Ok(summarise(&[sweep_outcome(workspace)?]))
 }
 

@@ -54,7 +54,7 @@ fn endless(play: &Playground) -> Child {
     wait_until("spikes are delivered", || {
         let logs = ["two-populations-B-0.log", "two-populations-B-1.log"];
         let long = |log: &&str| play.path(log).metadata().is_ok_and(|m| m.len() > 10_000);
-        logs.iter().all(|log| long(&log))
+        logs.iter().all(long)
     });
     child
 }

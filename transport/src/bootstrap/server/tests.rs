@@ -317,3 +317,45 @@ fn no_bytes_whatever_break_the_server() {
         serve_to_the_end(server);
     }
 }
+
+#[test]
+fn a_relayed_rank_is_served_by_hand_and_learns_the_nodes() {
+    let (mut server, ends) =
+        PmiServer::across(&[0, 0, 1], &[0, 1, 1], &[false, true, true]).unwrap();
+    assert_eq!(ends.iter().filter(|end| end.is_some()).count(), 1);
+
+    // In pieces, as a network delivers them.
+    let mut events = server.feed(1, b"cmd=init pmi_version=1 pmi_sub");
+    events.extend(server.feed(1, b"version=1\ncmd=get_my_kvsname\n"));
+
+    assert_eq!(events, [PmiEvent::Joined { rank: 1 }]);
+    let replies = server.take_relayed();
+    let text = |index: usize| String::from_utf8(replies[index].1.clone()).unwrap();
+    assert!(replies.iter().all(|(rank, _)| *rank == 1));
+    assert!(text(0).starts_with("cmd=response_to_init "), "{replies:?}");
+    let reply = text(1);
+    let mut words = reply.split(' ');
+    let space = words
+        .find_map(|word| word.strip_prefix("kvsname="))
+        .unwrap();
+
+    let get = format!("cmd=get kvsname={space} key=PMI_process_mapping\n");
+    assert_eq!(server.feed(1, get.as_bytes()), []);
+    let mapping = String::from_utf8(server.take_relayed().remove(0).1).unwrap();
+    assert!(
+        mapping.ends_with("value=(vector,(0,1,1),(1,1,2))\n"),
+        "{mapping}"
+    );
+
+    let events = server.feed(1, b"GET / HTTP/1.1\n");
+    assert!(
+        matches!(events[0], PmiEvent::Broken { rank: 1, .. }),
+        "{events:?}"
+    );
+    assert_eq!(server.take_relayed(), [(1, Vec::new())]);
+    assert_eq!(
+        server.feed(1, b"cmd=init\n"),
+        [],
+        "its connection has ended"
+    );
+}
