@@ -108,7 +108,7 @@ impl World {
     /// Some operations are passed over for a while.
     fn delay(&mut self) -> usize {
         match self.random.of_sixteen(6) {
-            true => self.random.below(48),
+            true => self.random.below(24),
             false => 0,
         }
     }

@@ -39,8 +39,12 @@ impl World {
     /// A few steps, as many as fate wants; whether there was anything to do.
     pub(crate) fn drive(&mut self, driver: Driver) -> bool {
         let steps = match driver {
-            Driver::Nature => 1 + self.random.below(8),
-            Driver::End(_) => self.random.below(6),
+            Driver::Nature => 1 + self.random.below(96),
+            Driver::End(end) => match self.end(end).personality.wakes {
+                // Who is woken takes in what woke it, most of the time.
+                Wakes::Everything => self.random.below(128),
+                _ => self.random.below(24),
+            },
         };
         for done in 0..steps {
             let work = self.work(driver);
@@ -120,15 +124,16 @@ impl World {
             return Step::More;
         }
         let of = self.end(end).personality;
+        let Some(target) = self.ends.get(&operation.peer) else {
+            return dead(of);
+        };
+        let target = target.domain;
         let hurry = of.completes == Completes::Early || self.random.of_sixteen(8);
         if operation.tells && operation.early && hurry {
             self.complete_early(end, operation);
             return Step::More;
         }
-        let Some(target) = self.ends.get(&operation.peer) else {
-            return dead(of);
-        };
-        let (domain, peer) = (target.domain, operation.peer);
+        let (domain, peer) = (target, operation.peer);
         let there = self.remote(domain, peer, operation.key, operation.at, operation.bytes);
         match there {
             Some(there) => self.apply(operation, there),

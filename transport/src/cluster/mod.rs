@@ -23,6 +23,8 @@ mod whole;
 #[cfg(test)]
 mod double;
 #[cfg(test)]
+mod over_double;
+#[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;

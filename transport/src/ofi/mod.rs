@@ -30,6 +30,8 @@ mod slots;
 mod warm;
 
 #[cfg(test)]
+pub(crate) mod doubled;
+#[cfg(test)]
 mod tests;
 
 pub(crate) use endpoint::Endpoint;

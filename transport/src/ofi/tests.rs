@@ -13,6 +13,7 @@ use crate::shm::segment::Segment;
 
 /// Sleeping, dying, and what is told before anything is sent.
 mod life;
+mod over_double;
 
 const GEOMETRY: Geometry = Geometry {
     ranks: 1,
