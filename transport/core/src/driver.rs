@@ -33,7 +33,7 @@ impl<F: Fabric> Driver<F> {
     pub fn new(fabric: F) -> Self {
         let ranks = fabric.topology().mates(fabric.rank()).len();
         let ranks = u32::try_from(ranks).expect("fewer node-mates than ranks");
-        let policy = WaitPolicy::adaptive(ranks, fabric.capabilities().processors);
+        let policy = WaitPolicy::suited(ranks, &fabric.capabilities());
         Self::with_policy(fabric, policy)
     }
 

@@ -6,7 +6,7 @@
 //! machine is shared, and blocking costs a wake-up when it is not. So the waiter learns from its
 //! own last waits. It has no clock and makes no system call: the driver tells it the time.
 
-use crate::Nanos;
+use crate::{Capabilities, Nanos};
 
 /// Thresholds of a [`Waiter`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -33,6 +33,21 @@ impl WaitPolicy {
             yields: 24,
             slow_yield: Nanos::micros(400),
             ban_max: 256,
+        }
+    }
+
+    /// For a rank with `mates` ranks on its node, itself included, on a fabric that can do this.
+    ///
+    /// Where a network must be driven by calls, a turn of a wait is work and not only waiting, and a
+    /// sleep takes several system calls: so such a rank yields for longer before it sleeps.
+    pub const fn suited(mates: u32, capabilities: &Capabilities) -> Self {
+        let policy = Self::adaptive(mates, capabilities.processors);
+        if capabilities.autonomous {
+            return policy;
+        }
+        Self {
+            yields: DRIVEN_YIELDS,
+            ..policy
         }
     }
 
@@ -69,6 +84,9 @@ impl WaitPolicy {
         }
     }
 }
+
+/// Yields before sleeping where the network must be driven.
+const DRIVEN_YIELDS: u32 = 150;
 
 /// What to do in the next turn of a wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -22,6 +22,8 @@ pub(crate) struct Joint<L: Link> {
     pub(super) link: L,
     pub(super) map: Map,
     pub(super) naps: Naps,
+    /// Brief pauses since the network was last asked.
+    pub(super) pauses: u32,
     pub(super) sentinel: Sentinel,
     pub(super) flights: Flights,
     /// With whom the network has trouble, and since when.
@@ -157,6 +159,30 @@ impl<L: Link> Joint<L> {
         }
     }
 
+    /// Whether a turn of a wait may go by without asking the network, which costs system calls on
+    /// most providers: on ranks that do not lead their node, for a few turns. Those wait for their
+    /// leader far more often than for the network.
+    #[inline]
+    fn may_pass_over_network(&self) -> bool {
+        self.map.place != 0 && (1..PAUSES_PER_ASK).contains(&self.pauses)
+    }
+
+    /// Drives what was asked of the network and takes in what has come.
+    pub(super) fn drive_network(&mut self) -> Result<(), Lost> {
+        self.pauses = 0;
+        let busy = match self.link.progress() {
+            Ok(busy) => busy,
+            Err(lost) => {
+                self.suspect(lost.rank)?;
+                true
+            }
+        };
+        if busy || self.link.autonomous() {
+            self.local.segment().wake_mates_of(self.map.place);
+        }
+        Ok(())
+    }
+
     /// Whether a rank has left in order, as far as is known here.
     #[inline]
     fn has_left(&self, rank: Rank) -> bool {
@@ -244,17 +270,10 @@ impl<L: Link> Fabric for Joint<L> {
     #[inline]
     fn progress(&mut self) -> Result<(), Lost> {
         self.usable()?;
-        let busy = match self.link.progress() {
-            Ok(busy) => busy,
-            Err(lost) => {
-                self.suspect(lost.rank)?;
-                true
-            }
-        };
-        if busy || self.link.autonomous() {
-            self.local.segment().wake_mates_of(self.map.place);
+        if self.may_pass_over_network() {
+            return Ok(());
         }
-        Ok(())
+        self.drive_network()
     }
 
     fn finished(&mut self, ticket: Ticket) -> Option<u64> {
@@ -269,8 +288,15 @@ impl<L: Link> Fabric for Joint<L> {
     #[inline]
     fn pause(&mut self, pause: Pause<'_>) {
         match pause {
-            Pause::Block { watch, until } => self.block(watch, until),
-            brief => self.local.pause(brief),
+            Pause::Block { watch, until } => {
+                // Whoever slept asks the network in its next turn.
+                self.pauses = 0;
+                self.block(watch, until);
+            }
+            brief => {
+                self.pauses += 1;
+                self.local.pause(brief);
+            }
         }
     }
 
@@ -295,6 +321,9 @@ impl<L: Link> std::fmt::Debug for Joint<L> {
             .finish_non_exhaustive()
     }
 }
+
+/// How many brief pauses pass at most before a rank that leads no node asks the network.
+const PAUSES_PER_ASK: u32 = 6;
 
 /// How long a rank that sees a loss waits for its sentinel to tell the other nodes.
 const TELL_WITHIN: Duration = Duration::from_secs(1);

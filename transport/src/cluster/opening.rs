@@ -75,6 +75,7 @@ pub(super) fn join<L: Link, R: Rendezvous>(
         link,
         map,
         naps: Naps::new(),
+        pauses: 0,
         sentinel,
         flights: Flights::default(),
         suspect: None,

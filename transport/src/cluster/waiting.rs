@@ -57,7 +57,7 @@ impl<L: Link> Joint<L> {
         if self.link.wait_fd().is_none() {
             let nap = self.naps.take();
             self.sleep(span.min(nap));
-        } else if self.link.may_sleep() && self.progress().is_ok() && !self.is_reached(watch) {
+        } else if self.link.may_sleep() && self.drive_network().is_ok() && !self.is_reached(watch) {
             // Asking takes in what has come, of which the descriptor says nothing afterwards: hence
             // the second look.
             self.sleep(span);
