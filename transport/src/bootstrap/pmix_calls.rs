@@ -11,6 +11,7 @@ use super::error::BootstrapError;
 use super::library::Library;
 
 const SUCCESS: c_int = 0;
+const NOT_FOUND: c_int = -46;
 const RANK_WILDCARD: u32 = u32::MAX - 1;
 const SCOPE_GLOBAL: u8 = 3;
 const TYPE_BOOL: u16 = 1;
@@ -148,7 +149,7 @@ impl Calls {
     }
 
     fn whole_text(self, of: Process, fence: u64) -> Result<String, Failed> {
-        let first = self.text(of, &key(fence, 0))?;
+        let first = self.fenced_text(of, &key(fence, 0))?;
         let strange = Failed {
             function: "PMIx_Get",
             code: STRANGE,
@@ -157,9 +158,19 @@ impl Calls {
         let count: usize = count.parse().map_err(|_| strange)?;
         let mut text = text.to_owned();
         for index in 1..count {
-            text += &self.text(of, &key(fence, index))?;
+            text += &self.fenced_text(of, &key(fence, index))?;
         }
         Ok(text)
+    }
+
+    /// A text that was put before a fence that has succeeded.
+    fn fenced_text(self, of: Process, key: &CStr) -> Result<String, Failed> {
+        // The server of Open MPI 5 has it, and of ranks on other hosts gives it only to those who
+        // would wait.
+        match self.text(of, key, &[at_once()]) {
+            Err(Failed { code, .. }) if code == NOT_FOUND => self.text(of, key, &[]),
+            found => found,
+        }
     }
 
     /// The node of each rank, a hint that not every server gives: Slurm's knows the numbers of its
@@ -170,7 +181,7 @@ impl Calls {
         if let Ok(nodes) = numbers.collect() {
             return Some(nodes);
         }
-        let names = ranks().map(|of| self.text(of, c"pmix.hname"));
+        let names = ranks().map(|of| self.text(of, c"pmix.hname", &[at_once()]));
         let names: Vec<String> = names.collect::<Result<_, Failed>>().ok()?;
         Some(numbered(&names))
     }
@@ -200,8 +211,8 @@ impl Calls {
         checked("PMIx_Put", code)
     }
 
-    fn text(self, of: Process, key: &CStr) -> Result<String, Failed> {
-        self.read(of, key, |value| {
+    fn text(self, of: Process, key: &CStr, how: &[Info]) -> Result<String, Failed> {
+        self.read(of, key, how, |value| {
             if value.kind != TYPE_STRING || value.data[0] == 0 {
                 return None;
             }
@@ -218,7 +229,7 @@ impl Calls {
     /// A number that the server knows of a process.
     pub(super) fn number(self, of: Process, key: &CStr) -> Result<u32, Failed> {
         // Servers differ in the types: `pmix.appnum` is an int in Slurm and a u32 elsewhere.
-        self.read(of, key, |value| {
+        self.read(of, key, &[at_once()], |value| {
             let bytes = value.data[0].to_ne_bytes();
             let wide = u64::from_ne_bytes(bytes);
             let half = u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
@@ -236,18 +247,17 @@ impl Calls {
         self,
         of: Process,
         key: &CStr,
+        how: &[Info],
         take: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T, Failed> {
         let mut found: *mut Value = std::ptr::null_mut();
-        // All data have come with the fence: nothing is asked of a rank that may be gone.
-        let immediate = flag(c"pmix.immediate");
-        // SAFETY: process, key and info live through the call; `found` is writable.
+        // SAFETY: process, key and infos live through the call; `found` is writable.
         let code = unsafe {
             (self.get)(
                 &raw const of,
                 key.as_ptr(),
-                &raw const immediate,
-                1,
+                how.as_ptr(),
+                how.len(),
                 &raw mut found,
             )
         };
@@ -300,6 +310,11 @@ fn key(fence: u64, piece: usize) -> CString {
     c_string(format!("tutti.{fence}.{piece}"))
 }
 
+/// Nothing is asked of a rank, which may be gone: the answer is what the server has.
+fn at_once() -> Info {
+    flag(c"pmix.immediate")
+}
+
 /// An info that says yes.
 fn flag(key: &CStr) -> Info {
     let mut info = Info {
@@ -343,7 +358,7 @@ impl Failed {
         let meaning = match code {
             -25 => "it cannot reach the launcher's server",
             -24 => "it took too long",
-            -46 => "there is no such value",
+            NOT_FOUND => "there is no such value",
             STRANGE => "the value is none that was put there",
             -61 | -49 => "the connection to the server is lost",
             _ => "see the launcher's messages",
