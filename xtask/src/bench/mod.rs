@@ -3,8 +3,11 @@
 //! A machine that others use is never quiet for long. So every subject is run once in each round,
 //! one after the other, and only ratios within the same rounds are worth comparing.
 
+mod fabric;
 mod figure;
+mod hosts;
 mod latency;
+mod network;
 mod page;
 mod peers;
 mod rows;
@@ -58,6 +61,8 @@ pub(crate) enum Question {
     Allgather,
     /// Cost of a spike between two populations
     Spikes,
+    /// Puts and fetch-adds over each fabric; barriers and allgathers between two hosts
+    Fabric,
     /// One after the other
     All,
 }
@@ -75,6 +80,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Stri
     }
     if asked(Question::Spikes) {
         complete &= spikes::run(&bench)?;
+    }
+    if asked(Question::Fabric) {
+        complete &= fabric::run(&bench)?;
     }
     Ok(complete)
 }

