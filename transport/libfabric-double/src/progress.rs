@@ -82,9 +82,8 @@ impl World {
         match driver {
             Driver::Nature => by.moves == Moves::Itself && !served,
             Driver::End(reader) if served => of.peer == reader,
-            Driver::End(reader) => {
-                by.moves == Moves::Reading && (source == reader || of.peer == reader)
-            }
+            // What moves by itself may well do so just now.
+            Driver::End(reader) => source == reader || of.peer == reader,
         }
     }
 

@@ -9,7 +9,7 @@ use libfabric_sys as sys;
 use rustix::event::EventfdFlags;
 
 use crate::objects::{Handle, class, code};
-use crate::personality::{Personality, Wakes};
+use crate::personality::{Moves, Personality, Wakes};
 use crate::progress::Driver;
 use crate::world::{World, broken, world};
 
@@ -109,7 +109,10 @@ impl World {
         for end in &ends {
             self.drive(Driver::End(*end));
         }
-        let pending = ends.iter().any(|end| self.has_work(Driver::End(*end)));
+        let pending = ends.iter().any(|end| {
+            let by_reading = self.end(*end).personality.moves == Moves::Reading;
+            by_reading && self.has_work(Driver::End(*end))
+        });
         self.queue(id).is_empty() && !pending
     }
 }
