@@ -9,6 +9,7 @@ mod failures;
 mod launchers;
 mod namespaces;
 mod slurm;
+mod ssh;
 
 /// Whether tests are wanted that together take more than a minute; says so if not.
 fn wanted_long() -> bool {
