@@ -32,14 +32,39 @@ pub(crate) fn libfabric() {
     }
 }
 
-/// Installs the command by which tests make hosts of network namespaces, if it is not there.
+/// What tests make hosts of network namespaces with.
+pub(crate) const HOSTS: &[Need] = &[Need {
+    programs: &["ip"],
+    packages: &["iproute2"],
+}];
+
+/// What long tests do to those hosts and start on them besides. Launchers of MPI are taken where
+/// they are there.
+pub(crate) const LONG: &[Need] = &[
+    Need {
+        programs: &["nft"],
+        packages: &["nftables"],
+    },
+    Need {
+        programs: &["slurmctld"],
+        packages: &["slurmctld"],
+    },
+    Need {
+        programs: &["slurmd"],
+        packages: &["slurmd", "slurm-wlm-basic-plugins"],
+    },
+    Need {
+        programs: &["srun"],
+        packages: &["slurm-client"],
+    },
+];
+
+/// Installs what is not there of these needs.
 ///
 /// Without it nothing fails: tests that need it say that they are left out.
-pub(crate) fn namespaces() {
-    if process::first_on_path(&["ip"]).is_none()
-        && let Err(error) = install(&["iproute2"])
-    {
-        println!("going on without network namespaces: {error}");
+pub(crate) fn if_possible(needs: &[Need]) {
+    if let Err(error) = ensure(needs) {
+        println!("going on without: {error}");
     }
 }
 

@@ -22,7 +22,10 @@ struct Outcome {
 pub(crate) fn test(workspace: &Workspace, long: bool) -> Result<bool, String> {
     install::ensure(&[install::C_LINKER])?;
     install::libfabric();
-    install::namespaces();
+    install::if_possible(install::HOSTS);
+    if long {
+        install::if_possible(install::LONG);
+    }
     let mut outcomes = Vec::new();
     for (name, mut command) in commands(workspace) {
         outcomes.push(outcome(name, || counted(&mut command))?);
@@ -47,7 +50,8 @@ pub(crate) fn test(workspace: &Workspace, long: bool) -> Result<bool, String> {
 pub(crate) fn sweep(workspace: &Workspace) -> Result<bool, String> {
     install::ensure(&[install::C_LINKER])?;
     install::libfabric();
-    install::namespaces();
+    install::if_possible(install::HOSTS);
+    install::if_possible(install::LONG);
     Ok(summarise(&[sweep_outcome(workspace)?]))
 }
 
