@@ -92,6 +92,20 @@ impl<'a> Example<'a> {
         found.to_owned()
     }
 
+    /// As [`Example::process`], of a rank that may only be about to start.
+    #[track_caller]
+    pub(crate) fn first_seen(&self, host: &str, rank: u32) -> String {
+        let deadline = Instant::now() + Duration::from_secs(90);
+        let listing = listing(&format!("PMI_RANK={rank}"));
+        loop {
+            let found = self.hosts.on(host, &listing);
+            if let Some(process) = found.lines().next() {
+                return process.to_owned();
+            }
+            assert!(Instant::now() < deadline, "rank {rank} does not start");
+        }
+    }
+
     /// Waits until no process of any rank is left on a host.
     #[track_caller]
     pub(crate) fn ends_on(&self, host: &str, within: Duration) {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::emulated::{Hosts, Started, tool};
 use crate::example::Example;
+use crate::launchers::hydra;
 use crate::wanted_long;
 
 /// Within what the end of a process or a host that says so by itself ends a run.
@@ -37,6 +38,61 @@ fn a_killed_rank_ends_the_run_and_is_named_with_its_application_and_host() {
 
     let verdict = "music: B.0 on h2 ended with signal 9 (SIGKILL)\n";
     ended_by(run, SOON, &[verdict]);
+    for host in hosts.names() {
+        example.ends_on(host, SOON);
+    }
+}
+
+/// Kills each rank in turn at moments that differ, from the start on; whoever is named was killed.
+#[test]
+fn a_rank_killed_at_any_moment_ends_the_run_and_is_named() {
+    if !wanted_long() {
+        return;
+    }
+    const RANKS: [(&str, u32, &str); 4] = [
+        ("h1", 0, "A.0"),
+        ("h1", 1, "A.1"),
+        ("h2", 2, "B.0"),
+        ("h2", 3, "B.1"),
+    ];
+    let Some(hosts) = Hosts::start(2) else {
+        return;
+    };
+    let example = Example::lasting(&hosts, ENDLESS);
+    for fabric in ["auto", "tcp"] {
+        for (round, (host, rank, name)) in (0..20).zip(RANKS.into_iter().cycle()) {
+            let mut command = example.across();
+            let run = hosts.spawn(command.env("TUTTI_FABRIC", fabric));
+            let process = example.first_seen(host, rank);
+
+            // A different moment in each round, up to those at which spikes flow.
+            std::thread::sleep(Duration::from_millis(round * 50));
+            hosts.on(host, &format!("kill -KILL {process}"));
+
+            let verdict = format!("music: {name} on {host} ended with signal 9 (SIGKILL)\n");
+            ended_by(run, SOON, &[&verdict]);
+            for host in hosts.names() {
+                example.ends_on(host, SOON);
+            }
+        }
+    }
+}
+
+/// Under a launcher that has no reports: it ends the job once a rank has failed.
+#[test]
+fn a_killed_rank_ends_a_run_under_hydra() {
+    let Some(hosts) = Hosts::start(2) else {
+        return;
+    };
+    let example = Example::lasting(&hosts, ENDLESS);
+    let Some(mut command) = hydra(&example, &["-ppn", "2"]) else {
+        return;
+    };
+    let run = example.in_the_middle(&mut command);
+
+    hosts.on("h2", &format!("kill -KILL {}", example.process("h2", 2)));
+
+    ended_by(run, SOON, &["RUNNING AT h2", "Killed (signal 9)"]);
     for host in hosts.names() {
         example.ends_on(host, SOON);
     }

@@ -7,8 +7,8 @@ use crate::emulated::Hosts;
 use crate::example::{EXAMPLE, Example, RANKS, music};
 use crate::wanted_long;
 
-/// The launcher of MPICH 5, with our agent for its ssh.
-fn hydra(example: &Example<'_>, options: &[&str]) -> Option<Command> {
+/// The launcher of MPICH 5, with our agent for its ssh; `None` with the reason printed.
+pub(crate) fn hydra(example: &Example<'_>, options: &[&str]) -> Option<Command> {
     let mut command = launcher(example, "/opt/mpich5/bin/mpiexec")?;
     command.args(["-launcher", "ssh", "-launcher-exec"]);
     command.arg(example.hosts.agent());
