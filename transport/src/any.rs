@@ -88,6 +88,14 @@ impl AnyFabric {
         }
     }
 
+    /// In words: shared memory, or the network between nodes and this host's address on it.
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Shm(_) => "shared memory".to_owned(),
+            Self::Cluster(fabric) => format!("{} on {}", fabric.network(), fabric.address()),
+        }
+    }
+
     /// Leaves in order: for the others this rank is not lost.
     pub fn close(self) {
         match self {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use music_core::{Observer, Stall};
+use transport::shm::OpenError;
 use transport_core::WaitError;
 
 use crate::Error;
@@ -38,6 +39,15 @@ impl Channel {
     pub(crate) fn after(&self, error: music_core::Error) -> Error {
         let lost = matches!(error, music_core::Error::Wait(WaitError::Lost(_)));
         if lost && self.socket.is_some() {
+            std::thread::sleep(LET_THE_FIRST_SPEAK);
+        }
+        error.into()
+    }
+
+    /// Passes on why a rank cannot open the fabric. Mostly all of them cannot, for one reason: then
+    /// the word is rank 0's, and the launcher stops the others meanwhile.
+    pub(crate) fn unopened(&self, error: OpenError, rank: u32) -> Error {
+        if rank != 0 && self.socket.is_some() {
             std::thread::sleep(LET_THE_FIRST_SPEAK);
         }
         error.into()

@@ -57,7 +57,8 @@ pub fn setup() -> Result<Setup, Error> {
         .map_err(music_core::Error::from)?;
     let application = own_application(&job, rank)?;
     let options = transport::Options::from_environment()?;
-    let fabric = transport::open(&mut *bootstrap, &options)?;
+    let fabric = transport::open(&mut *bootstrap, &options)
+        .map_err(|error| channel.unopened(error, rank))?;
     let driver = Driver::new(fabric);
     let watcher = Box::new(Watcher::new(channel.clone()));
     let inner = music_core::Setup::new(driver, job, application, watcher)
@@ -111,9 +112,12 @@ impl Runtime {
             .finalize(handler)
             .map_err(|error| channel.after(error))?;
         let Membership { bootstrap, channel } = self.membership;
-        self.inner.into_driver().into_fabric().close();
+        let fabric = self.inner.into_driver().into_fabric();
+        let described = fabric.describe();
+        fabric.close();
         let wall_s = self.started.elapsed().as_secs_f64();
-        channel.say(&Message::Finished(ProcessReport::new(&report, wall_s)));
+        let report_of_all = ProcessReport::new(&report, wall_s, described);
+        channel.say(&Message::Finished(report_of_all));
         ManuallyDrop::into_inner(bootstrap).finalize()?;
         Ok(report)
     }

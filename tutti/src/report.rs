@@ -54,6 +54,9 @@ pub struct ProcessReport {
     pub ticks: u64,
     /// Wall-clock seconds from the end of set-up to the end of finalising.
     pub wall_s: f64,
+    /// What joined the ranks: shared memory, or a network and the address of this host on it.
+    #[serde(default)]
+    pub fabric: String,
     /// One entry per connection and end.
     pub ports: Vec<PortReport>,
 }
@@ -116,13 +119,14 @@ impl From<&music_core::Member> for Member {
 }
 
 impl ProcessReport {
-    /// The report of a runtime, with the wall-clock time that it cannot know.
-    pub fn new(report: &music_core::Report, wall_s: f64) -> Self {
+    /// The report of a runtime, with the wall-clock time and the fabric that it cannot know.
+    pub fn new(report: &music_core::Report, wall_s: f64, fabric: String) -> Self {
         Self {
             who: Member::from(&report.who),
             time_s: report.time,
             ticks: report.ticks,
             wall_s,
+            fabric,
             ports: report.ports.iter().map(PortReport::from).collect(),
         }
     }
@@ -183,6 +187,7 @@ mod tests {
                 time_s: 1.0,
                 ticks: 100,
                 wall_s: 0.5,
+                fabric: "shared memory".to_owned(),
                 ports: Vec::new(),
             }),
         ];

@@ -10,7 +10,7 @@ use transport::ofi::{Listed, Listing, OfiError, Provider, Usability, list};
 use transport_core::Atomics;
 
 use super::table::Table;
-use crate::usage::print;
+use crate::usage::{complain, print};
 
 /// Options of `music fabric`.
 #[derive(Args, Debug)]
@@ -33,6 +33,21 @@ pub(super) fn fabric(options: &FabricOptions) -> ExitCode {
         as_text(&found)
     };
     print("music", &text).map_or_else(|code| code, |()| ExitCode::SUCCESS)
+}
+
+/// The value of `--fabric`.
+///
+/// # Errors
+/// One line, if it names none.
+pub(super) fn name(text: &str) -> Result<String, String> {
+    if matches!(text, "auto" | "shm") {
+        return Ok(text.to_owned());
+    }
+    if let Some(note) = Provider::note(text) {
+        complain("music", &note);
+    }
+    Provider::from_name(text).map_err(|error| error.to_string())?;
+    Ok(text.to_owned())
 }
 
 const ON_ONE_HOST: &str = "on one host: shared memory, without libfabric\n";

@@ -19,6 +19,7 @@ use transport::launch::{Event, Job as Started, Launch, LaunchError, serve_agent}
 use tutti::Job;
 use tutti::report::Message;
 
+use super::fabric;
 use super::failure;
 use super::load::{check_room, load};
 use super::programs;
@@ -67,6 +68,11 @@ pub struct RunOptions {
     #[arg(long, value_name = "COMMAND", requires = "hosts")]
     pub agent: Option<String>,
 
+    /// What joins the ranks: auto, shm, or a provider of libfabric (`music fabric` lists them)
+    /// between all ranks, those of one host too [default: TUTTI_FABRIC from the environment]
+    #[arg(long, value_name = "NAME", value_parser = fabric::name)]
+    pub fabric: Option<String>,
+
     /// Set a variable in the environment of all processes, or pass on this command's to other hosts
     #[arg(short = 'x', long = "env", value_name = "NAME[=VALUE]")]
     pub env: Vec<String>,
@@ -84,6 +90,7 @@ impl RunOptions {
             quiet: false,
             hosts: None,
             agent: None,
+            fabric: None,
             env: Vec::new(),
         }
     }

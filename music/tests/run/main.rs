@@ -5,6 +5,7 @@ mod broken_builds;
 mod checker;
 mod endings;
 mod every_spike;
+mod fabrics;
 mod hosts;
 mod hydra;
 mod lost_output;

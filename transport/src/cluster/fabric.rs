@@ -1,5 +1,6 @@
 //! The fabric of several nodes as one rank holds it.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub(crate) struct Joint<L: Link> {
     pub(super) suspect: Option<(Rank, Nanos)>,
     /// Processors for each rank of this node together.
     pub(super) processors: u32,
+    /// The address of this host on the network that the nodes share.
+    pub(super) source: IpAddr,
 }
 
 impl<L: Link> Joint<L> {

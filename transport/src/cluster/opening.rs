@@ -53,11 +53,12 @@ pub(super) fn join<L: Link, R: Rendezvous>(
     let local = open_node(peers, options, &topology)?;
     let call = Call::lookup(peers)?;
     let network = |cause| OpenError::Network { rank: me, cause };
+    let source = call.source(me, hints.one_host());
     let mut link = open(Site {
         rank: me,
         size,
         segment: local.segment(),
-        source: call.source(me, hints.one_host()),
+        source,
     })
     .map_err(network)?;
     let own = link.card().map_err(network)?;
@@ -80,6 +81,7 @@ pub(super) fn join<L: Link, R: Rendezvous>(
         flights: Flights::default(),
         suspect: None,
         processors,
+        source,
     })
 }
 

@@ -1,5 +1,6 @@
 //! The fabric of several nodes, as programs hold it.
 
+use std::net::IpAddr;
 use std::sync::atomic::AtomicU64;
 
 use transport_core::{
@@ -42,6 +43,11 @@ impl ClusterFabric {
     /// The network between nodes: provider and version of the library.
     pub fn network(&self) -> &str {
         self.0.link.library()
+    }
+
+    /// The address of this host on the network that the nodes share.
+    pub fn address(&self) -> IpAddr {
+        self.0.source
     }
 
     /// Leaves in order: the others go on, and what this rank has written stays readable. Waits up

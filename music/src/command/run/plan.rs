@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use transport::bootstrap::{TIMEOUT_VARIABLE, environment};
+use transport::cluster::FABRIC_VARIABLE;
 use transport::launch::{HostSpec, ProcessSpec};
 use transport::shm::RANKS_MAX;
 use tutti::Job;
@@ -33,9 +34,14 @@ impl Plan {
             return Err(format!("--env {nameless}: a variable needs a name"));
         }
         let mut processes = processes(job, &options.file)?;
+        let fabric = options.fabric.iter();
+        let fabric: Vec<_> = fabric
+            .map(|name| (FABRIC_VARIABLE.into(), name.into()))
+            .collect();
         let Some(list) = &options.hosts else {
             for process in &mut processes {
                 process.env.extend(hosts::given(&options.env));
+                process.env.extend(fabric.clone());
             }
             let hosts = Vec::new();
             return Ok(Self { processes, hosts });
@@ -55,6 +61,7 @@ impl Plan {
             let own = std::mem::replace(&mut process.env, passed_on.clone());
             process.env.extend(own);
             process.env.extend(hosts::given(&options.env));
+            process.env.extend(fabric.clone());
             process.cwd = Some(
                 process
                     .cwd

@@ -124,17 +124,24 @@ impl Summary {
         }
         let (simulated, wall) = (self.simulated_s(), self.run_wall_s());
         let mut text = format!(
-            "\n{}: {simulated} s simulated in {} ({:.1} x real time), {} processes\n",
+            "\n{}: {simulated} s simulated in {} ({:.1} x real time), {} processes over {}\n",
             job.file,
             span(wall),
             simulated / wall.max(1e-9),
             self.processes.len(),
+            self.fabric(),
         );
         let rows = self.rows(job);
         if !rows.is_empty() {
             text.push_str(&table(&rows).text());
         }
         text
+    }
+
+    /// What joined the ranks, as the first application's first rank says.
+    fn fabric(&self) -> &str {
+        let first = self.processes.iter().min_by_key(|process| &process.who);
+        first.map_or("", |process| &process.fabric)
     }
 
     fn simulated_s(&self) -> f64 {
@@ -303,6 +310,7 @@ mod tests {
             time_s: 1.0,
             ticks: 100,
             wall_s: 0.5,
+            fabric: "shared memory".to_owned(),
             ports: vec![port],
         }
     }
