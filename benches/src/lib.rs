@@ -3,10 +3,10 @@
 //! Five questions are asked of several processes at once: how long does a put take
 //! (`put_latency`), how long a fetch-add (`fetch_add`), a barrier (`barrier_latency`), an allgather
 //! (`allgather_latency`), and what does a spike cost from one population to another
-//! (`spike_exchange`). All of them can play several hosts on one machine, and over any fabric. The same questions are put to MPI and to the
-//! reference implementation by the small programs in `peers/`; `cargo xtask bench` runs all of them
-//! in turns and writes `docs/benchmarks.md`. The criterion benches in `benches/` count our own
-//! instructions.
+//! (`spike_exchange`). All of them can play several hosts on one machine, and over any fabric.
+//! The same questions are put to MPI and to the reference implementation by the small programs in
+//! `peers/`; `cargo xtask bench` runs all of them in turns and writes `docs/benchmarks.md`. The
+//! criterion benches in `benches/` count our own instructions.
 
 mod error;
 mod host;

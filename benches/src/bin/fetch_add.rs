@@ -1,8 +1,8 @@
 //! How long does a fetch-add take, alone and when all ranks want the same counter?
 //!
-//! `fetch_add --ranks 4 --fabric tcp --contended` starts itself four times and prints one JSON line.
-//! The counter is the last rank's; alone the first rank adds and the others wait. What is fetched is
-//! checked, and in the end that no addition was lost.
+//! `fetch_add --ranks 4 --fabric tcp --contended` starts itself four times and prints one JSON
+//! line. The counter is the last rank's; alone the first rank adds and the others wait. What is
+//! fetched is checked, and in the end that no addition was lost.
 
 use std::process::ExitCode;
 
