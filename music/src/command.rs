@@ -8,8 +8,8 @@ mod check;
 mod fabric;
 mod load;
 mod plot;
-mod recursion;
 mod programs;
+mod recursion;
 mod run;
 mod table;
 

@@ -43,7 +43,8 @@ impl Options {
 /// Opens the fabric that suits the job, together with all its ranks.
 ///
 /// # Errors
-/// [`OpenError`], on every rank, if any rank cannot take part or was told otherwise than the others.
+/// [`OpenError`], on every rank, if any rank cannot take part or was told otherwise than the
+/// others.
 pub fn open(peers: &mut impl Rendezvous, options: &Options) -> Result<AnyFabric, OpenError> {
     let hint = Hint::of_this_process(&options.fabric, &options.shm, options.node.clone());
     let hints = Hints::exchange(peers, &hint)?;

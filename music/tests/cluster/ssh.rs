@@ -1,5 +1,5 @@
-//! `music run` by `ssh` itself, to a daemon of OpenSSH on each emulated host. Here the launcher hears
-//! of the hosts by the network that is cut, not by pipes of this machine.
+//! `music run` by `ssh` itself, to a daemon of OpenSSH on each emulated host. Here the launcher
+//! hears of the hosts by the network that is cut, not by pipes of this machine.
 
 use std::fmt::Write as _;
 use std::fs;

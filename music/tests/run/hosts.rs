@@ -1,5 +1,5 @@
-//! A job across hosts. Here a "host" is whatever a template starts an agent in: this machine itself,
-//! and, for root, network namespaces.
+//! A job across hosts. Here a "host" is whatever a template starts an agent in: this machine
+//! itself, and, for root, network namespaces.
 
 use std::fs;
 use std::process::{Child, Command};

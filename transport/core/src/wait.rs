@@ -38,8 +38,8 @@ impl WaitPolicy {
 
     /// For a rank with `mates` ranks on its node, itself included, on a fabric that can do this.
     ///
-    /// Where a network must be driven by calls, a turn of a wait is work and not only waiting, and a
-    /// sleep takes several system calls: so such a rank yields for longer before it sleeps.
+    /// Where a network must be driven by calls, a turn of a wait is work and not only waiting, and
+    /// a sleep takes several system calls: so such a rank yields for longer before it sleeps.
     pub const fn suited(mates: u32, capabilities: &Capabilities) -> Self {
         let policy = Self::adaptive(mates, capabilities.processors);
         if capabilities.autonomous {

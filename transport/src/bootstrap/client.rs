@@ -9,8 +9,8 @@ use super::wire::{KEY_MAX, LINE_MAX, Malformed, Message, VALUE_MAX, one_word};
 
 /// How long a server may take to answer a request.
 const ANSWER_WITHIN: Duration = Duration::from_secs(60);
-/// How long the other ranks may take to come to a fence: under a foreign launcher nobody else notices
-/// a program that never joins.
+/// How long the other ranks may take to come to a fence: under a foreign launcher nobody else
+/// notices a program that never joins.
 const FENCE_WITHIN: Duration = Duration::from_secs(60);
 /// The first rank that gives up ends the job, so each waits a little longer than the one before and
 /// one of them speaks for all.

@@ -69,10 +69,11 @@ mod tests {
 
     #[test]
     fn the_own_addresses_are_read_from_the_routing_table() {
-        let table = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 10.77.0.0\n        /24 link UNICAST\n     \
-                     |-- 10.77.0.2\n        /32 host LOCAL\n     |-- 127.0.0.1\n        \
-                     /32 host LOCAL\n     |-- 10.77.0.255\n        /32 link BROADCAST\nLocal:\n     \
-                     |-- 10.77.0.2\n        /32 host LOCAL\n";
+        let table = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 10.77.0.0\n        /24 link UNICAST\n\
+                     \x20    |-- 10.77.0.2\n        /32 host LOCAL\n\
+                     \x20    |-- 127.0.0.1\n        /32 host LOCAL\n\
+                     \x20    |-- 10.77.0.255\n        /32 link BROADCAST\n\
+                     Local:\n     |-- 10.77.0.2\n        /32 host LOCAL\n";
 
         assert_eq!(local_addresses(table), [IpAddr::from([10, 77, 0, 2])]);
     }

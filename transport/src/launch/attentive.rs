@@ -20,8 +20,8 @@ use crate::bootstrap::timespec;
 /// How often to look for a process that is stopped, once the start is to end.
 const AGAIN_AFTER: Duration = Duration::from_millis(10);
 
-/// Runs `start` on this thread. From the moment `wake` is readable the flag that it is given is set,
-/// and copies of this process that are stopped before they have become a program are killed.
+/// Runs `start` on this thread. From the moment `wake` is readable the flag that it is given is
+/// set, and copies of this process that are stopped before they have become a program are killed.
 pub(super) fn attentive<T>(
     wake: Option<&OwnedFd>,
     start: impl FnOnce(&AtomicBool) -> Result<T, LaunchError>,

@@ -15,8 +15,8 @@ use super::watch::{Source, Watch};
 
 /// Variable that marks every process of a job, its children's children too.
 pub(super) const MARK: &str = "TUTTI_JOB";
-/// How long killed processes may take to be gone. On a busy machine the kernel takes seconds to free
-/// the gigabytes that hundreds of ranks share.
+/// How long killed processes may take to be gone. On a busy machine the kernel takes seconds to
+/// free the gigabytes that hundreds of ranks share.
 pub(super) const GONE_WITHIN: Duration = Duration::from_secs(30);
 
 /// Processes in the order in which they were started. The first leads their group.

@@ -6,13 +6,13 @@
 //! that fails decides the job's fate; the others are stopped. Each process finds its rank by PMI-1
 //! (see [`bootstrap`](crate::bootstrap)), so programs that use MPICH or Intel MPI run too.
 //!
-//! Processes on other hosts are started by an *agent* there, which is [`serve_agent`] with its standard
-//! streams connected to the launcher, by ssh for example. It runs the same code as a launcher, and
-//! passes on what its processes say.
+//! Processes on other hosts are started by an *agent* there, which is [`serve_agent`] with its
+//! standard streams connected to the launcher, by ssh for example. It runs the same code as a
+//! launcher, and passes on what its processes say.
 //!
-//! All processes of a job on one host are one process group. A job ends by killing what is left of the group,
-//! and every process elsewhere that carries the job's mark in its environment. If the launcher
-//! itself is killed, the kernel kills its children and a guard process kills their group.
+//! All processes of a job on one host are one process group. A job ends by killing what is left of
+//! the group, and every process elsewhere that carries the job's mark in its environment. If the
+//! launcher itself is killed, the kernel kills its children and a guard process kills their group.
 
 mod attentive;
 mod crew;

@@ -25,8 +25,8 @@ use crate::shm::segment::Segment;
 /// never a wait. A peer that died may never be reported by a provider: whoever waits needs a
 /// deadline and other news of deaths.
 ///
-/// A counter that a peer sets by a write of the provider may for an instant be seen with only some of
-/// its bytes changed, where a provider takes it from a stream: it is then never above the new
+/// A counter that a peer sets by a write of the provider may for an instant be seen with only some
+/// of its bytes changed, where a provider takes it from a stream: it is then never above the new
 /// value, but may be below the old one. So whoever computes with it keeps the highest seen.
 pub(crate) struct Endpoint {
     pub(super) rank: Rank,
@@ -89,8 +89,8 @@ impl Endpoint {
     /// agrees with them: the weakest signal mode and the weakest atomics serve all.
     ///
     /// # Errors
-    /// [`OfiError::Differs`] if a rank has another provider or library, and [`OfiError::Garbled`] if
-    /// its card is none; both name the rank.
+    /// [`OfiError::Differs`] if a rank has another provider or library, and [`OfiError::Garbled`]
+    /// if its card is none; both name the rank.
     pub(crate) fn connect(&mut self, cards: Vec<Vec<u8>>) -> Result<(), OfiError> {
         let mut peers = Vec::with_capacity(cards.len());
         for (rank, card) in (0..).map(Rank).zip(cards) {
@@ -287,8 +287,8 @@ impl Endpoint {
 
     /// Whether this rank may sleep on the descriptor now; if not, `progress` has something to do.
     ///
-    /// Asking may itself take in what others wrote, and then nothing wakes the descriptor for it: so
-    /// look at the awaited counters between the leave to sleep and the sleep.
+    /// Asking may itself take in what others wrote, and then nothing wakes the descriptor for it:
+    /// so look at the awaited counters between the leave to sleep and the sleep.
     pub(crate) fn may_sleep(&self) -> bool {
         self.blocked.is_empty() && self.port.objects.may_sleep()
     }

@@ -67,8 +67,8 @@ pub enum OfiError {
     },
     /// Ranks did not answer over the network.
     #[error(
-        "{provider}: no connection with {rank} in time ({missing} missing in all{cause}); is {ours} \
-         reachable from there?"
+        "{provider}: no connection with {rank} in time ({missing} missing in all{cause}); is \
+         {ours} reachable from there?"
     )]
     Late {
         /// The provider.

@@ -90,8 +90,8 @@ impl Offer {
         found
     }
 
-    /// Whether it listens where it was asked to. What has addresses of its own kind is asked without
-    /// one; a provider on internet addresses would listen on the first interface then.
+    /// Whether it listens where it was asked to. What has addresses of its own kind is asked
+    /// without one; a provider on internet addresses would listen on the first interface then.
     fn is_where_asked(&self, source: Option<IpAddr>) -> bool {
         // SAFETY: an info of the library's making (invariant).
         let format = unsafe { (*self.info).addr_format };
@@ -175,8 +175,9 @@ impl Offer {
         self.promises
     }
 
-    /// Fills in what is promised. `ofi_rxm` says that it orders writes and leaves the size empty: it
-    /// hands each write to one connection of its core, so what the core says of connections holds.
+    /// Fills in what is promised. `ofi_rxm` says that it orders writes and leaves the size empty:
+    /// it hands each write to one connection of its core, so what the core says of connections
+    /// holds.
     fn find_promises(mut self, source: Option<IpAddr>, ask: Ask) -> Self {
         self.promises = self.own_promises();
         let name = self.provider();

@@ -88,7 +88,9 @@ fn open(number: u64, line: &Line) -> Option<Payload> {
 fn hash(mask: u64, payload: &Payload) -> u64 {
     // Not from the mask itself: that would cancel out against the first word as it stands in the
     // ring, and its number with it.
-    let hash = payload.iter().fold(mix(mask), |hash, word| mix(hash ^ word));
+    let hash = payload
+        .iter()
+        .fold(mix(mask), |hash, word| mix(hash ^ word));
     hash | 1 // a fresh ring is zero
 }
 

@@ -120,8 +120,8 @@ impl Endpoint {
         self.wakes |= ready && !completed && self.heard() > heard;
     }
 
-    /// Whether this rank may sleep. The first leave is often refused since what was completed before
-    /// is only forgotten then; and asking may take something in, which then wakes nobody.
+    /// Whether this rank may sleep. The first leave is often refused since what was completed
+    /// before is only forgotten then; and asking may take something in, which then wakes nobody.
     fn is_idle_at_last(&mut self) -> bool {
         for _ in 0..LEAVES {
             let leave = self.port.objects.may_sleep();

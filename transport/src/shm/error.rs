@@ -36,7 +36,8 @@ pub enum OpenError {
     },
     /// Ranks of several nodes have memory of different sizes.
     #[error(
-        "rank 0 has {first}, {rank} {other}: set TUTTI_HEAP_MIB and TUTTI_COUNTERS alike on all hosts"
+        "rank 0 has {first}, {rank} {other}: set TUTTI_HEAP_MIB and TUTTI_COUNTERS alike on \
+         all hosts"
     )]
     SizesDiffer {
         /// What rank 0 has.
@@ -101,8 +102,8 @@ pub enum OpenError {
     },
     /// This rank does not reach the rank that hands out the shared memory.
     #[error(
-        "{rank} on host {host} cannot reach {leader} on host {leader_host} ({cause}): shared memory \
-         needs all ranks alive on one host, and several hosts need a network fabric"
+        "{rank} on host {host} cannot reach {leader} on host {leader_host} ({cause}): shared \
+         memory needs all ranks alive on one host, and several hosts need a network fabric"
     )]
     Unreachable {
         /// This rank.

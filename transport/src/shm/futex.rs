@@ -1,5 +1,5 @@
-//! The bells of a segment: futexes that all ranks of the node share, and an `eventfd` at the door of
-//! each rank that sleeps in `poll`.
+//! The bells of a segment: futexes that all ranks of the node share, and an `eventfd` at the door
+//! of each rank that sleeps in `poll`.
 
 use std::sync::atomic::AtomicU32;
 

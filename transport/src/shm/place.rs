@@ -1,10 +1,10 @@
 //! Keeps the ranks of a node on processors of their own, where there are enough.
 //!
-//! Two ranks that answer each other in a microsecond look idle to a load balancer: it leaves both on
-//! the processor on which they woke each other, where an exchange costs a switch of processes
+//! Two ranks that answer each other in a microsecond look idle to a load balancer: it leaves both
+//! on the processor on which they woke each other, where an exchange costs a switch of processes
 //! instead of a cache line. So each rank moves once to a processor of its own and from then on
-//! whenever it finds itself elsewhere while it waits in vain. It is moved, not tied: its affinity is
-//! what it was before, so the system may still put it where there is room.
+//! whenever it finds itself elsewhere while it waits in vain. It is moved, not tied: its affinity
+//! is what it was before, so the system may still put it where there is room.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
 use transport_core::Nanos;

@@ -1,4 +1,5 @@
-//! The agent: starts processes on its host as a launcher elsewhere asks, and passes on what they say.
+//! The agent: starts processes on its host as a launcher elsewhere asks, and passes on what they
+//! say.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -27,8 +28,8 @@ const UNSENT_MAX: usize = 1 << 20;
 /// How long the last words to the launcher may take.
 const FAREWELL_WITHIN: Duration = Duration::from_secs(5);
 
-/// Is an agent, over the standard input and output of this process, until its launcher lets it go or
-/// is lost. Then nothing is left of what it has started.
+/// Is an agent, over the standard input and output of this process, until its launcher lets it go
+/// or is lost. Then nothing is left of what it has started.
 ///
 /// To be called from the main thread: see [`Launch::start`].
 ///

@@ -4,8 +4,8 @@
 //!   launcher ── stdin/stdout of a command such as ssh ── agent ── processes
 //! ```
 //! The connection is whatever the command makes of its standard streams: there is no port that
-//! listens, and no secret. Both sides send [`frame::Frame`]s, at least one per second. An agent that
-//! is not heard for [`silence::SILENT_FOR`] is lost, and its host with it.
+//! listens, and no secret. Both sides send [`frame::Frame`]s, at least one per second. An agent
+//! that is not heard for [`silence::SILENT_FOR`] is lost, and its host with it.
 
 mod agent;
 mod alive;
