@@ -89,6 +89,14 @@ impl AnyFabric {
         }
     }
 
+    /// The host of each node, in the order of the topology; empty if all ranks share one.
+    pub fn hosts(&self) -> &[String] {
+        match self {
+            Self::Shm(_) => &[],
+            Self::Cluster(fabric) => fabric.hosts(),
+        }
+    }
+
     /// In words: shared memory, or the network between nodes and this host's address on it.
     pub fn describe(&self) -> String {
         match self {

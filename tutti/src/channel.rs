@@ -2,12 +2,13 @@
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use music_core::{Observer, Stall};
+use music_core::{Job, Observer, Stall};
+use transport::AnyFabric;
 use transport::shm::OpenError;
-use transport_core::WaitError;
+use transport_core::{Memory, Rank, Topology, WaitError};
 
 use crate::Error;
 use crate::report::{Member, Message, seconds};
@@ -22,6 +23,27 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 pub(crate) struct Channel {
     socket: Option<Arc<Mutex<UnixStream>>>,
+    crew: Arc<OnceLock<Crew>>,
+}
+
+/// Who the ranks of the job are, for error lines.
+#[derive(Debug)]
+struct Crew {
+    job: Arc<Job>,
+    topology: Topology,
+    /// The host of each node; empty if there is one only.
+    hosts: Box<[String]>,
+}
+
+impl Crew {
+    /// A rank in words, as in "B rank 1 on node2".
+    fn name(&self, rank: Rank) -> Option<String> {
+        let application = &self.job.applications[self.job.application_of(rank.0)?];
+        let number = rank.0 - application.first_rank;
+        let name = format!("{} rank {number}", application.name);
+        let host = self.hosts.get(self.topology.node(rank) as usize);
+        Some(host.map_or(name.clone(), |host| format!("{name} on {host}")))
+    }
 }
 
 impl Channel {
@@ -29,7 +51,18 @@ impl Channel {
     pub(crate) fn new(socket: Option<UnixStream>) -> Self {
         Self {
             socket: socket.map(|socket| Arc::new(Mutex::new(socket))),
+            crew: Arc::default(),
         }
+    }
+
+    /// Who the ranks are, once that is known.
+    pub(crate) fn introduce(&self, job: &Arc<Job>, fabric: &AnyFabric) {
+        // It is said once.
+        let _ = self.crew.set(Crew {
+            job: job.clone(),
+            topology: fabric.topology().clone(),
+            hosts: fabric.hosts().into(),
+        });
     }
 
     /// Passes an error on. If it is that another rank is lost (killed, say, or failed on its own),
@@ -37,11 +70,20 @@ impl Channel {
     /// process that fails, and stops the others. A start that all ranks agree has failed needs no
     /// such moment: there every rank waits, for 2 s at most, until the others know why.
     pub(crate) fn after(&self, error: music_core::Error) -> Error {
-        let lost = matches!(error, music_core::Error::Wait(WaitError::Lost(_)));
-        if lost && self.socket.is_some() {
+        let music_core::Error::Wait(WaitError::Lost(lost)) = error else {
+            return error.into();
+        };
+        if self.socket.is_some() {
             std::thread::sleep(LET_THE_FIRST_SPEAK);
         }
-        error.into()
+        let who = self.crew.get().and_then(|crew| crew.name(lost.rank));
+        match who {
+            Some(who) => Error::Lost {
+                who,
+                rank: lost.rank,
+            },
+            None => error.into(),
+        }
     }
 
     /// Passes on why a rank cannot open the fabric. Mostly all of them cannot, for one reason: then

@@ -42,6 +42,14 @@ pub enum Error {
         /// What the file says.
         expected: String,
     },
+    /// A rank of the job is gone: its process ended without leaving, or its host is silent.
+    #[error("{who} is lost: its process ended without leaving the job, or its host is silent")]
+    Lost {
+        /// Application, number in it, and host if there are several, in words.
+        who: String,
+        /// Which rank of the job.
+        rank: transport_core::Rank,
+    },
     /// The simulation cannot be set up or go on.
     #[error(transparent)]
     Music(#[from] music_core::Error),

@@ -59,6 +59,7 @@ pub fn setup() -> Result<Setup, Error> {
     let options = transport::Options::from_environment()?;
     let fabric = transport::open(&mut *bootstrap, &options)
         .map_err(|error| channel.unopened(error, rank))?;
+    channel.introduce(&job, &fabric);
     let driver = Driver::new(fabric);
     let watcher = Box::new(Watcher::new(channel.clone()));
     let inner = music_core::Setup::new(driver, job, application, watcher)

@@ -137,7 +137,7 @@ fn a_cut_cable_ends_the_run_on_both_sides() {
         hosts.on_switch(&format!("ip link set {port} down"));
 
         // The pipes of the agents are not cut: it is the ranks that notice.
-        ended_by(run, SILENCE, &["population: rank ", " is lost: "]);
+        ended_by(run, SILENCE, &["population: ", " is lost: "]);
         for host in hosts.names() {
             example.ends_on(host, SILENCE);
         }

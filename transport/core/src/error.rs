@@ -4,7 +4,7 @@ use crate::{Counter, Nanos, Rank, Ticket};
 
 /// A rank of the job is gone: its process ended, or its host is silent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{rank} is lost: its process ended without leaving the job")]
+#[error("{rank} is lost: its process ended without leaving the job, or its host is silent")]
 pub struct Lost {
     /// Who.
     pub rank: Rank,

@@ -33,6 +33,8 @@ pub(crate) struct Joint<L: Link> {
     pub(super) processors: u32,
     /// The address of this host on the network that the nodes share.
     pub(super) source: IpAddr,
+    /// The host of each node.
+    pub(super) hosts: Box<[String]>,
 }
 
 impl<L: Link> Joint<L> {

@@ -70,6 +70,7 @@ pub(super) fn join<L: Link, R: Rendezvous>(
     let others = to_warm(&map, &link);
     let until = Instant::now() + Duration::from_nanos(options.patience.0);
     link.warm(&others, until).map_err(network)?;
+    let hosts = hosts_of(&map.topology, hints);
     let processors = share(local.capabilities().processors, &map, hints);
     Ok(Joint {
         local,
@@ -82,7 +83,16 @@ pub(super) fn join<L: Link, R: Rendezvous>(
         suspect: None,
         processors,
         source,
+        hosts,
     })
+}
+
+/// The host of each node, for error lines.
+fn hosts_of(topology: &Topology, hints: &Hints) -> Box<[String]> {
+    let nodes = 0..topology.nodes();
+    nodes
+        .map(|node| hints.place(topology.ranks_of(node)[0]))
+        .collect()
 }
 
 /// The socket of rank 0's sentinel, which is published.

@@ -50,6 +50,11 @@ impl ClusterFabric {
         self.0.source
     }
 
+    /// The host of each node, in the order of the topology.
+    pub fn hosts(&self) -> &[String] {
+        &self.0.hosts
+    }
+
     /// Leaves in order: the others go on, and what this rank has written stays readable. Waits up
     /// to half a second for the others to know it.
     pub fn close(self) {
