@@ -332,7 +332,8 @@ mod tests {
 
         assert_eq!(
             text,
-            "\nx.music: 1 s simulated in 500.0 ms (2.0 x real time), 2 processes over shared memory\n\
+            "\nx.music: 1 s simulated in 500.0 ms (2.0 x real time), 2 processes over shared \
+             memory\n\
              port       peer  by        events  events/s   bytes  comms    waited  most for\n\
              A.out  ->  B.in  pairwise      20        40  1.6 kB     10  400.0 ms  B.1\n"
         );
