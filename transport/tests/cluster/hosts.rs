@@ -17,16 +17,18 @@ impl Hosts {
     fn new() -> Option<Self> {
         let hosts = Self([0, 1].map(|host| format!("tutti-test-{}-{host}", std::process::id())));
         let [a, b] = &hosts.0;
-        let made = ip(&["netns", "add", a])
+        let mut made = ip(&["netns", "add", a])
             && ip(&["netns", "add", b])
             && ip(&[
                 "link", "add", "v0", "netns", a, "type", "veth", "peer", "name", "v1", "netns", b,
             ]);
-        for (host, name) in hosts.0.iter().enumerate().filter(|_| made) {
+        for (host, name) in hosts.0.iter().enumerate() {
             let (link, address) = (format!("v{host}"), format!("10.99.7.{}/24", host + 1));
-            assert!(ip(&["-n", name, "addr", "add", &address, "dev", &link]));
-            assert!(ip(&["-n", name, "link", "set", &link, "up"]));
-            assert!(ip(&["-n", name, "link", "set", "lo", "up"]));
+            made = made
+                && ip(&["-n", name, "addr", "add", &address, "dev", &link])
+                && ip(&["-n", name, "link", "set", &link, "up"])
+                && ip(&["-n", name, "link", "set", "lo", "up"])
+                && ip(&["netns", "exec", name, "true"]);
         }
         made.then_some(hosts)
     }
