@@ -177,4 +177,4 @@ fn all_providers_are_listed_and_hardware_is_chosen() {
 }
 
 /// How often a play that must fail is tried.
-const TRIES: usize = 3;
+const TRIES: usize = 60;
