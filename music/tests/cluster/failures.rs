@@ -92,7 +92,7 @@ fn a_killed_rank_ends_a_run_under_hydra() {
 
     hosts.on("h2", &format!("kill -KILL {}", example.process("h2", 2)));
 
-    ended_by(run, SOON, &["RUNNING AT h2", "Killed (signal 9)"]);
+    ended_by(run, SOON, &["RUNNING AT h2", "EXIT CODE: 9"]);
     for host in hosts.names() {
         example.ends_on(host, SOON);
     }
