@@ -5,9 +5,13 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use self::settings::SETTINGS;
 use crate::emulated::{Hosts, Started, Tool, tool};
 use crate::example::{EXAMPLE, Example, RANKS, music};
 use crate::wanted_long;
+
+#[path = "../../../transport/tests/support/slurm_settings.rs"]
+mod settings;
 
 const TOOLS: &[Tool] = &[
     tool("slurmctld", "slurmctld"),
@@ -72,7 +76,6 @@ fn configuration_file(hosts: &Hosts) -> PathBuf {
     hosts.folder().join("slurm/slurm.conf")
 }
 
-/// No service of names, of users or of keys is needed.
 fn configuration(hosts: &Hosts) -> String {
     let base = hosts.folder().join("slurm");
     let base = base.display();
@@ -80,34 +83,14 @@ fn configuration(hosts: &Hosts) -> String {
     format!(
         "ClusterName=emulated\n\
          SlurmctldHost=h0\n\
-         AuthType=auth/none\n\
-         CredType=cred/none\n\
-         SlurmUser=root\n\
-         SlurmdUser=root\n\
          StateSaveLocation={base}/state\n\
          SlurmdSpoolDir={base}/spool.%n\n\
          SlurmctldPidFile={base}/ctld.pid\n\
          SlurmdPidFile={base}/%n.pid\n\
          SlurmctldLogFile={base}/ctld.log\n\
          SlurmdLogFile={base}/%n.log\n\
-         MpiDefault=none\n\
-         MpiParams=ports=21000-21100\n\
-         ProctrackType=proctrack/linuxproc\n\
-         TaskPlugin=task/none\n\
-         JobAcctGatherType=jobacct_gather/none\n\
-         SwitchType=switch/none\n\
-         SelectType=select/cons_tres\n\
-         SelectTypeParameters=CR_Core\n\
-         SchedulerType=sched/builtin\n\
-         ReturnToService=2\n\
-         SlurmdParameters=config_overrides\n\
-         SlurmctldTimeout=30\n\
-         SlurmdTimeout=30\n\
-         KillWait=5\n\
-         InactiveLimit=0\n\
-         MessageTimeout=30\n\
          NodeName={nodes} CPUs=8 RealMemory=1000 State=UNKNOWN\n\
-         PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES\n"
+         {SETTINGS}"
     )
 }
 

@@ -1,5 +1,6 @@
 //! The same runs over a network, on this machine: every rank a node of its own.
 
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, kill_process};
@@ -9,7 +10,10 @@ use crate::playground::{Playground, collective, finish, start, wait_until, with_
 
 /// A provider that a job of this machine can use, and where there is none, why.
 fn has(provider: &str) -> bool {
-    let listing = match ofi::list(std::net::Ipv4Addr::LOCALHOST.into()) {
+    // Every provider is tried, which takes a while.
+    static LISTING: OnceLock<Result<ofi::Listing, ofi::OfiError>> = OnceLock::new();
+    let list = || ofi::list(std::net::Ipv4Addr::LOCALHOST.into());
+    let listing = match LISTING.get_or_init(list) {
         Ok(listing) => listing,
         Err(error) => {
             println!("skipped: {error}");
@@ -17,7 +21,7 @@ fn has(provider: &str) -> bool {
         }
     };
     let wanted = ofi::Provider::from_name(provider).unwrap();
-    let mut listed = listing.providers.into_iter();
+    let mut listed = listing.providers.iter();
     match listed.find(|listed| listed.provider == wanted) {
         Some(ofi::Listed {
             usability: Ok(_), ..

@@ -265,6 +265,10 @@ impl Link for Double {
         self.net.kind.atomics
     }
 
+    fn in_software(&self) -> bool {
+        false
+    }
+
     fn autonomous(&self) -> bool {
         false
     }

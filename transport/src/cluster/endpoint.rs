@@ -82,6 +82,10 @@ impl Link for Endpoint {
         self.atomics()
     }
 
+    fn in_software(&self) -> bool {
+        self.in_software()
+    }
+
     #[inline]
     fn autonomous(&self) -> bool {
         self.autonomous()

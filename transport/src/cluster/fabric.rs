@@ -251,7 +251,10 @@ impl<L: Link> Memory for Joint<L> {
 impl<L: Link> Fabric for Joint<L> {
     fn capabilities(&self) -> Capabilities {
         Capabilities {
-            network_atomics: self.link.atomics(),
+            network_atomics: match self.link.atomics() {
+                Atomics::Native if self.link.in_software() => Atomics::Emulated,
+                atomics => atomics,
+            },
             autonomous: self.link.autonomous(),
             processors: self.processors,
             ..self.local.capabilities()

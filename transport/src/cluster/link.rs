@@ -41,6 +41,9 @@ pub(crate) trait Link: Sized {
     /// Who carries out adds on network counters.
     fn atomics(&self) -> Atomics;
 
+    /// Whether the target's processor carries them out, inside the network's library.
+    fn in_software(&self) -> bool;
+
     /// Whether requests of others become visible without this rank's progress.
     fn autonomous(&self) -> bool;
 

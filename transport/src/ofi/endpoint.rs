@@ -41,6 +41,8 @@ pub(crate) struct Endpoint {
     pub(super) chunk_bytes: usize,
     /// Atomics are the provider's; else the target serves them.
     pub(super) native_atomics: bool,
+    /// The provider applies what comes on the target's processor.
+    pub(super) in_software: bool,
     pub(super) flights: Flights,
     /// Requests that could not go on.
     pub(super) blocked: VecDeque<usize>,
@@ -302,6 +304,11 @@ impl Endpoint {
         } else {
             Atomics::Emulated
         }
+    }
+
+    /// Whether the provider applies what comes on the target's processor.
+    pub(crate) fn in_software(&self) -> bool {
+        self.in_software
     }
 
     /// Whether a write lands without a call of its target: never relied on, since providers claim

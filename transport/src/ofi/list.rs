@@ -71,7 +71,8 @@ impl Listing {
 pub fn list(source: IpAddr) -> Result<Listing, OfiError> {
     let library = open::library()?;
     let mut names = Offer::providers(library, source);
-    let known = KNOWN.iter().map(|name| Provider::reported(name));
+    let beside = BESIDE.iter().map(|name| Provider::reported(name));
+    let known = Provider::by_preference().chain(beside);
     let unknown: Vec<Provider> = known.filter(|name| !names.contains(name)).collect();
     names.extend(unknown);
     names.sort_by_key(|name| (name.preference().unwrap_or(usize::MAX), name.to_string()));
@@ -138,18 +139,5 @@ fn small_segment() -> Result<Segment, OfiError> {
 /// How often each is tried.
 const PROBES: usize = 101;
 
-/// What is listed though the library does not offer it here.
-const KNOWN: [&str; 12] = [
-    "cxi",
-    "gni",
-    "verbs;ofi_rxm",
-    "efa",
-    "psm3",
-    "opx",
-    "psm2",
-    "tcp;ofi_rxm",
-    "tcp",
-    "sockets",
-    "udp;ofi_rxd",
-    "shm",
-];
+/// What is listed, beside those that are preferred, though the library does not offer it here.
+const BESIDE: [&str; 4] = ["tcp", "sockets", "udp;ofi_rxd", "shm"];

@@ -101,6 +101,7 @@ pub(super) fn unprobed(
         most_bytes: offer.most_bytes(),
         chunk_bytes: offer.most_bytes(),
         native_atomics,
+        in_software: offer.provider().is_software(),
         flights: Flights::new(),
         blocked: VecDeque::new(),
         results: HashMap::new(),

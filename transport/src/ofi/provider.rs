@@ -65,18 +65,6 @@ impl Provider {
         let core = layers.next().unwrap_or_default();
         SOFTWARE.contains(&core) || layers.any(|layer| LAYERS.contains(&layer))
     }
-
-    /// Why it is never taken by itself.
-    pub fn reluctance(&self) -> &'static str {
-        match self.name.as_str() {
-            "shm" => "only on one host, where ranks share memory without it",
-            "udp;ofi_rxd" => "slow, and it waits for ever for a peer that died",
-            "sockets" => "being deprecated, and slow",
-            "net" => "claims atomics that it does not have",
-            "tcp" => "has no atomics; tcp;ofi_rxm has",
-            _ => "not among those that are preferred",
-        }
-    }
 }
 
 impl fmt::Display for Provider {

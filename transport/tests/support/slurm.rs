@@ -11,6 +11,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use self::settings::SETTINGS;
+
+#[path = "slurm_settings.rs"]
+mod settings;
+
 /// Nodes of the cluster: `n1`, `n2`, `n3`, all with the address 127.0.0.1.
 pub(crate) const NODES: usize = 3;
 /// How long the nodes may take to come up.
@@ -153,10 +158,6 @@ fn configuration(folder: &Path) -> String {
         "ClusterName=one\n\
          SlurmctldHost={host}(127.0.0.1)\n\
          SlurmctldPort={}\n\
-         AuthType=auth/none\n\
-         CredType=cred/none\n\
-         SlurmUser=root\n\
-         SlurmdUser=root\n\
          StateSaveLocation={base}/state\n\
          SlurmdSpoolDir={base}/spool.%n\n\
          SlurmctldPidFile={base}/slurmctld.pid\n\
@@ -164,23 +165,7 @@ fn configuration(folder: &Path) -> String {
          SlurmctldLogFile={base}/log/slurmctld.log\n\
          SlurmdLogFile={base}/log/slurmd.%n.log\n\
          TmpFS={base}/tmp.%n\n\
-         MpiDefault=none\n\
-         MpiParams=ports=21000-21100\n\
-         ProctrackType=proctrack/linuxproc\n\
-         TaskPlugin=task/none\n\
-         JobAcctGatherType=jobacct_gather/none\n\
-         SwitchType=switch/none\n\
-         SelectType=select/cons_tres\n\
-         SelectTypeParameters=CR_Core\n\
-         SchedulerType=sched/builtin\n\
-         ReturnToService=2\n\
-         SlurmdParameters=config_overrides\n\
-         SlurmctldTimeout=30\n\
-         SlurmdTimeout=30\n\
-         KillWait=5\n\
-         InactiveLimit=0\n\
-         MessageTimeout=30\n\
-         PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=YES\n",
+         {SETTINGS}",
         ports[0]
     );
     for (node, port) in (1..).zip(&ports[1..]) {
