@@ -69,12 +69,17 @@ fn lines(events: &[Event], wanted: usize, from: Stream) -> Vec<String> {
     events.iter().filter_map(text).collect()
 }
 
+/// What `/proc` says of a process after its name, which may hold anything: state, parent, group,
+/// session, and so on; nothing of a process that is gone.
+fn stat_of(pid: i32) -> Vec<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let rest = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+    rest.split_whitespace().map(str::to_owned).collect()
+}
+
 /// Whether a process runs: there is such a number, and it is no zombie.
 fn is_running(pid: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit(')')
-        .next()
-        .is_some_and(|rest| !rest.is_empty() && !rest.starts_with(" Z"))
+    stat_of(pid).first().is_some_and(|state| state != "Z")
 }
 
 /// Waits for processes that are about to end.
