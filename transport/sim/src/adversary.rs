@@ -18,6 +18,8 @@ pub struct Adversary {
     pub late_reads: bool,
     /// The largest seeded extra delay of each operation and of each entry into a protocol.
     pub noise: Nanos,
+    /// Interrupts ranks that were waiting.
+    pub interruption: Option<Interruption>,
     /// Ranks that enter every round this much later (with threads: that start later).
     pub stragglers: Vec<(Rank, Nanos)>,
     /// Links with an extra delay.
@@ -48,6 +50,16 @@ pub struct Link {
     pub extra: Nanos,
 }
 
+/// What the operating system does to a rank: when a wait of it ends, it goes on later, once in so
+/// many times.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Interruption {
+    /// Waits for each that ends late; seeded.
+    pub one_in: u32,
+    /// How much later.
+    pub lasting: Nanos,
+}
+
 impl Default for Adversary {
     fn default() -> Self {
         Self {
@@ -55,6 +67,7 @@ impl Default for Adversary {
             unordered: false,
             late_reads: false,
             noise: Nanos(0),
+            interruption: None,
             stragglers: Vec::new(),
             slow_links: Vec::new(),
             reversed_links: Vec::new(),

@@ -65,7 +65,7 @@ mod threads;
 mod trace;
 mod world;
 
-pub use adversary::{Adversary, Link};
+pub use adversary::{Adversary, Interruption, Link};
 pub use error::{Failure, SimError, Stuck, StuckIn, Violation};
 pub use fabric::SimFabric;
 pub use messages::{Counts, Messages};

@@ -11,6 +11,9 @@ use transport_core::Nanos;
 pub struct Network {
     /// From the start of a put until its first bytes are visible on another node.
     pub latency: Nanos,
+    /// From the start of an operation on a network counter of a node-mate until it reaches it; as
+    /// on another node if `None`.
+    pub mate_latency: Option<Nanos>,
     /// Between the starts of two operations of one rank on the network.
     pub gap: Nanos,
     /// Port time of each further 1,024 bytes of a put to another node.
@@ -38,6 +41,7 @@ impl Default for Network {
     fn default() -> Self {
         Self {
             latency: Nanos(1_050),
+            mate_latency: None,
             gap: Nanos(130),
             kib: Nanos(170),
             atomic_latency: Nanos(1_300),
@@ -82,8 +86,11 @@ impl Network {
         gap + Nanos(bytes.saturating_mul(kib.0) / 1_024)
     }
 
-    /// From leaving the port until the target's memory is reached.
-    pub(crate) fn flight(&self, route: Route, kind: Kind) -> Nanos {
+    /// From leaving the port until the memory of the target is reached, which is a node-mate or not.
+    pub(crate) fn flight(&self, route: Route, kind: Kind, mates: bool) -> Nanos {
+        if let (Route::Network, true, Some(latency)) = (route, mates, self.mate_latency) {
+            return latency;
+        }
         match (route, kind) {
             (Route::Node, _) => self.node_latency,
             (Route::Network, Kind::Put) => self.latency,

@@ -6,7 +6,7 @@ use common::{COUNTER, Dissemination, Do, Until, add, set};
 use transport_core::{
     Await, Counter, Lost, Memory, Nanos, Op, Outcome, Protocol, Rank, Step, Topology, Watch,
 };
-use transport_sim::{Adversary, Failure, Network, Sim, StuckIn, Violation};
+use transport_sim::{Adversary, Failure, Interruption, Network, Sim, StuckIn, Violation};
 
 fn sim(ranks: u32, per_node: u32, seed: u64) -> Sim {
     Sim::new(Topology::blocks(ranks, per_node), Network::default(), seed)
@@ -101,6 +101,41 @@ fn a_straggler_and_a_slow_link_are_felt_in_virtual_time() {
     assert_eq!(late.entered[1], Some(Nanos::millis(2)));
     assert_eq!(late.left[0], Some(Nanos(2_001_300)));
     assert_eq!(slow.left, [Some(Nanos(1_300)), Some(Nanos(3_001_300))]);
+}
+
+#[test]
+fn what_stays_on_a_node_can_be_given_a_time_of_its_own() {
+    let network = Network {
+        mate_latency: Some(Nanos(200)),
+        ..Network::default()
+    };
+    let latency = |topology| {
+        let sim = Sim::new(topology, network, 1);
+        sim.run(|_, _| Dissemination::new(0)).unwrap().latency()
+    };
+
+    assert_eq!(latency(Topology::single_node(4)), Some(Nanos(2 * 200)));
+    assert_eq!(latency(Topology::blocks(4, 1)), Some(Nanos(2 * 1_300)));
+}
+
+#[test]
+fn who_is_interrupted_goes_on_later() {
+    let latency = |one_in| {
+        let interruption = Interruption {
+            one_in,
+            lasting: Nanos::micros(10),
+        };
+        let adversary = Adversary {
+            interruption: Some(interruption),
+            ..Adversary::none()
+        };
+        let sim = sim(64, 1, 1).adversary(adversary);
+        sim.run(|_, _| Dissemination::new(0)).unwrap().latency()
+    };
+
+    assert_eq!(latency(1), Some(Nanos(6 * (1_300 + 10_000))));
+    assert!(latency(100) > Some(Nanos(6 * 1_300)));
+    assert!(latency(100) < latency(1));
 }
 
 #[test]

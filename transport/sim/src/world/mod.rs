@@ -219,6 +219,15 @@ impl World {
         }
     }
 
+    fn interruption(&mut self) -> Nanos {
+        match self.setting.adversary.interruption {
+            Some(often) if self.random.next_u32().is_multiple_of(often.one_in.max(1)) => {
+                often.lasting
+            }
+            _ => Nanos(0),
+        }
+    }
+
     fn record(&mut self, rank: Rank, event: TraceEvent) {
         self.trace.record(self.now, rank, event);
     }

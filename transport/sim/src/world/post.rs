@@ -106,7 +106,8 @@ impl World {
         let ticketed = flight.ticketed;
         let kind = kind_of(&op);
         let (depart, sent) = self.take_port(poster, route, &op);
-        let flown = depart + self.setting.network.flight(route, kind);
+        let mates = self.setting.topology.are_mates(poster, op.target());
+        let flown = depart + self.setting.network.flight(route, kind, mates);
         let arrival = flown.max(sent + Nanos(1)) + self.extra(poster, op.target(), depart);
         if ticketed && kind != Kind::FetchAdd {
             self.refer(id, sent, Event::Complete(id));

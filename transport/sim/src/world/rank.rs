@@ -170,7 +170,8 @@ impl World {
         state.woken = true;
         state.vain = 0;
         let event = Event::Wake(rank, state.wait);
-        self.push(self.now, event);
+        let at = self.now + self.interruption();
+        self.push(at, event);
     }
 
     /// Wakes whoever waits for anything to happen on a node.
