@@ -5,12 +5,12 @@ use std::str::FromStr;
 
 use transport_core::{Atomics, Capabilities, Group};
 
-use crate::{central, dissemination, hierarchical, nway, tree};
+use crate::{central, dissemination, hierarchical, nway, recursive, tournament, tree};
 
 /// Which barrier.
 ///
-/// Written as `central`, `dissemination`, `nway:3`, `tree:4` or, for a hierarchy, `node+` and what
-/// the leaders do: `node+nway:3`.
+/// Written as `central`, `dissemination`, `nway:3`, `recursive:2`, `tournament`, `tree:4` or, for
+/// a hierarchy, `node+` and what the leaders do: `node+nway:3`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Algorithm {
     /// All members alike.
@@ -34,6 +34,13 @@ pub enum Flat {
         /// Signals a round; 0 is taken as 1.
         ways: u32,
     },
+    /// Recursive k-ing with atomic adds ([`recursive`]).
+    Recursive {
+        /// The `k`, which divides the ranks in each round; less than 2 is taken as 2.
+        arity: u32,
+    },
+    /// Flags along a binary tree, up and down ([`tournament`]).
+    Tournament,
     /// A tree of atomic counters ([`tree`]).
     Tree {
         /// The `k` of the k-nomial tree; less than 2 is taken as 2.
@@ -87,12 +94,17 @@ impl Flat {
             Self::Central => central::COUNTERS,
             Self::Dissemination => dissemination::counters(size),
             Self::NWay { ways } => nway::counters(size, ways.max(1)),
+            Self::Recursive { arity } => recursive::counters(size, arity.max(2)),
+            Self::Tournament => tournament::counters(size),
             Self::Tree { .. } => tree::COUNTERS,
         }
     }
 
     const fn needs_atomics(self) -> bool {
-        matches!(self, Self::Central | Self::Tree { .. })
+        matches!(
+            self,
+            Self::Central | Self::Recursive { .. } | Self::Tree { .. }
+        )
     }
 }
 
@@ -111,6 +123,8 @@ impl fmt::Display for Flat {
             Self::Central => write!(f, "central"),
             Self::Dissemination => write!(f, "dissemination"),
             Self::NWay { ways } => write!(f, "nway:{ways}"),
+            Self::Recursive { arity } => write!(f, "recursive:{arity}"),
+            Self::Tournament => write!(f, "tournament"),
             Self::Tree { arity } => write!(f, "tree:{arity}"),
         }
     }
@@ -119,8 +133,8 @@ impl fmt::Display for Flat {
 /// A name that is no barrier.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "no barrier `{name}`: use central, dissemination, nway:<ways from 1>, tree:<arity from 2>, or \
-     one of these after node+"
+    "no barrier `{name}`: use central, dissemination, nway:<ways from 1>, recursive:<arity from \
+     2>, tournament, tree:<arity from 2>, or one of these after node+"
 )]
 pub struct UnknownAlgorithm {
     /// What was asked for.
@@ -149,7 +163,9 @@ fn parse_flat(name: &str) -> Option<Flat> {
     match name.split_once(':') {
         None if name == "central" => Some(Flat::Central),
         None if name == "dissemination" => Some(Flat::Dissemination),
+        None if name == "tournament" => Some(Flat::Tournament),
         Some(("nway", ways)) => number(ways, 1).map(|ways| Flat::NWay { ways }),
+        Some(("recursive", arity)) => number(arity, 2).map(|arity| Flat::Recursive { arity }),
         Some(("tree", arity)) => number(arity, 2).map(|arity| Flat::Tree { arity }),
         _ => None,
     }
@@ -175,10 +191,14 @@ mod tests {
             "central",
             "dissemination",
             "nway:3",
+            "recursive:2",
+            "tournament",
             "tree:4",
             "node+central",
             "node+dissemination",
             "node+nway:7",
+            "node+recursive:4",
+            "node+tournament",
             "node+tree:16",
         ] {
             let algorithm: Algorithm = name.parse().unwrap();
@@ -195,6 +215,8 @@ mod tests {
             "nway",
             "nway:0",
             "nway:x",
+            "recursive:1",
+            "tournament:2",
             "tree:1",
             "tree:4294967295",
             "node+",
@@ -260,6 +282,8 @@ mod tests {
         assert_eq!(runs("central"), (true, false));
         assert_eq!(runs("tree:2"), (true, false));
         assert_eq!(runs("node+tree:2"), (false, false));
+        assert_eq!(runs("node+recursive:2"), (false, false));
+        assert_eq!(runs("node+tournament"), (true, true));
         assert_eq!(runs("node+nway:2"), (true, true));
         assert_eq!(runs("dissemination"), (true, true));
     }

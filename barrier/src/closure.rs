@@ -13,7 +13,7 @@ use transport_core::{
     Signal, Step, Topology, Watch,
 };
 
-use crate::{Algorithm, Barrier, Flat, Slots, dissemination, nway, select};
+use crate::{Algorithm, Barrier, Flat, Slots, dissemination, nway, recursive, select};
 
 /// A set of members.
 #[derive(Clone, PartialEq)]
@@ -217,9 +217,10 @@ fn flat_signals(flat: Flat, size: u32, shared: bool) -> u64 {
     let n = u64::from(size);
     match flat {
         Flat::Central if shared => n + 1,
-        Flat::Central | Flat::Tree { .. } => 2 * (n - 1),
+        Flat::Central | Flat::Tournament | Flat::Tree { .. } => 2 * (n - 1),
         Flat::Dissemination => n * u64::from(dissemination::rounds(size)),
         Flat::NWay { ways } => n * nway::signals(size, ways),
+        Flat::Recursive { arity } => recursive::signals(size, arity),
     }
 }
 
@@ -255,12 +256,16 @@ fn check(algorithm: Algorithm, topology: &Topology) {
     );
 }
 
-const FLATS: [Flat; 7] = [
+const FLATS: [Flat; 11] = [
     Flat::Central,
     Flat::Dissemination,
     Flat::NWay { ways: 2 },
     Flat::NWay { ways: 3 },
     Flat::NWay { ways: 7 },
+    Flat::Recursive { arity: 2 },
+    Flat::Recursive { arity: 3 },
+    Flat::Recursive { arity: 8 },
+    Flat::Tournament,
     Flat::Tree { arity: 2 },
     Flat::Tree { arity: 5 },
 ];
@@ -278,7 +283,13 @@ fn nobody_leaves_a_flat_barrier_without_having_heard_from_all() {
 #[test]
 fn every_size_up_to_512_is_closed() {
     for size in 1..=512 {
-        for flat in [Flat::Central, Flat::Dissemination, Flat::NWay { ways: 6 }] {
+        for flat in [
+            Flat::Central,
+            Flat::Dissemination,
+            Flat::NWay { ways: 6 },
+            Flat::Recursive { arity: 4 },
+            Flat::Tournament,
+        ] {
             prove(Algorithm::Flat(flat), &Topology::single_node(size), 0..size);
         }
         let tree = Algorithm::Flat(Flat::Tree { arity: 4 });

@@ -9,6 +9,8 @@
 //! | [`central`] | 2 | 2N | atomics |
 //! | [`dissemination`] | ceil(log2 N) | N ceil(log2 N) | plain puts |
 //! | [`nway`] | ceil(log(n+1) N) | about n N log(n+1) N | plain puts |
+//! | [`recursive`] | logk N, 2 more if N is no power of k | N (k-1) logk N | atomics |
+//! | [`tournament`] | 2 ceil(log2 N) | 2(N-1) | plain puts |
 //! | [`tree`] | 2 ceil(logk N) | 2(N-1) | atomics |
 //! | [`hierarchical`] | 2 in the node and those between leaders | | atomics in the node |
 //!
@@ -27,6 +29,8 @@ pub mod central;
 pub mod dissemination;
 pub mod hierarchical;
 pub mod nway;
+pub mod recursive;
+pub mod tournament;
 pub mod tree;
 
 #[cfg(test)]

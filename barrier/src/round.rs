@@ -8,8 +8,10 @@ use crate::central::Central;
 use crate::dissemination::Dissemination;
 use crate::hierarchical::{Hierarchical, Node};
 use crate::nway::NWay;
+use crate::recursive::Recursive;
 use crate::seat::Seat;
 use crate::slots::{Epoch, Slots};
+use crate::tournament::Tournament;
 use crate::tree::Tree;
 use crate::{Algorithm, Flat};
 
@@ -236,6 +238,8 @@ pub(crate) enum FlatRound {
     Central(Central),
     Dissemination(Dissemination),
     NWay(NWay),
+    Recursive(Recursive),
+    Tournament(Tournament),
     Tree(Tree),
 }
 
@@ -248,6 +252,10 @@ impl FlatRound {
             Flat::Central => Self::Tree(Tree::new(seat.clone(), epoch, seat.size())),
             Flat::Dissemination => Self::Dissemination(Dissemination::new(seat.clone(), epoch)),
             Flat::NWay { ways } => Self::NWay(NWay::new(seat.clone(), epoch, ways)),
+            Flat::Recursive { arity } => {
+                Self::Recursive(Recursive::new(seat.clone(), epoch, arity))
+            }
+            Flat::Tournament => Self::Tournament(Tournament::new(seat.clone(), epoch)),
             Flat::Tree { arity } => Self::Tree(Tree::new(seat.clone(), epoch, arity)),
         }
     }
@@ -262,6 +270,8 @@ impl Protocol for FlatRound {
             Self::Central(round) => round.step(memory, last),
             Self::Dissemination(round) => round.step(memory, last),
             Self::NWay(round) => round.step(memory, last),
+            Self::Recursive(round) => round.step(memory, last),
+            Self::Tournament(round) => round.step(memory, last),
             Self::Tree(round) => round.step(memory, last),
         }
     }

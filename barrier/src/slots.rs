@@ -58,6 +58,13 @@ impl Epoch {
     pub(crate) fn sum(&self, writers: u64) -> u64 {
         self.base + self.number * writers
     }
+
+    /// The value of a [`counter_of_set`](Self::counter_of_set) that `writers` add 1 to in each
+    /// epoch that has its turn.
+    #[inline]
+    pub(crate) fn sum_of_set(&self, writers: u64) -> u64 {
+        self.base + self.number.div_ceil(2) * writers
+    }
 }
 
 /// The driver has broken the rules of `Protocol`.

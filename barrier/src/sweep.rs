@@ -28,11 +28,14 @@ const NETWORK: Slots = Slots {
     base: 0,
 };
 
-const FLATS: [Flat; 6] = [
+const FLATS: [Flat; 9] = [
     Flat::Central,
     Flat::Dissemination,
     Flat::NWay { ways: 2 },
     Flat::NWay { ways: 3 },
+    Flat::Recursive { arity: 2 },
+    Flat::Recursive { arity: 3 },
+    Flat::Tournament,
     Flat::Tree { arity: 2 },
     Flat::Tree { arity: 4 },
 ];

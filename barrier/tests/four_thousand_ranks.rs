@@ -16,17 +16,23 @@ const RANKS: u32 = 4096;
 const RANKS_PER_NODE: u32 = 16;
 const EPOCHS: u32 = 2;
 
-const ALGORITHMS: [&str; 12] = [
+const ALGORITHMS: [&str; 18] = [
     "central",
     "dissemination",
     "nway:3",
     "nway:7",
+    "recursive:2",
+    "recursive:5",
+    "tournament",
     "tree:4",
     "tree:16",
     "node+central",
     "node+dissemination",
     "node+nway:3",
     "node+nway:7",
+    "node+recursive:2",
+    "node+recursive:8",
+    "node+tournament",
     "node+tree:4",
     "node+tree:16",
 ];
