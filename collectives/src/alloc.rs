@@ -4,6 +4,8 @@
 //! it is everyone's proposal, then all claim it. Counters also need a common value to start from:
 //! the maximum over the members, to which each raises its own before anybody uses them.
 
+use std::sync::atomic::Ordering;
+
 use transport_core::{
     ArenaFull, Await, Counter, Deadline, Driver, Fabric, Memory, Offset, Op, Outcome, Protocol,
     Signal, Step, Watch,
@@ -11,6 +13,7 @@ use transport_core::{
 
 use crate::communicator::Holdings;
 use crate::communicator::absolute;
+use crate::layout::GRAIN;
 use crate::plan::Want;
 use crate::stream::ranks_where;
 use crate::{CollectiveError, Communicator};
@@ -96,6 +99,12 @@ impl Communicator {
         self.allreduce_max(driver, &mut bases, deadline)?;
         for ((first, count), base) in [node, network].into_iter().zip(bases) {
             driver.run(Raise::new(first, count, base), deadline)?;
+        }
+        if want.heap > 0 {
+            // Zero where survivors look for a will, behind the window.
+            let fabric = driver.fabric();
+            let end = fabric.words(fabric.rank(), Offset(at.heap + want.heap - GRAIN), 1);
+            end[0].store(0, Ordering::Relaxed);
         }
         // Nobody uses the counters before all are raised.
         self.allreduce_max(driver, &mut [], deadline)?;

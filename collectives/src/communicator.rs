@@ -15,6 +15,7 @@ use crate::exchange::Exchange;
 use crate::letters::Inbox;
 use crate::plan::{Plan, Want};
 use crate::stream::{self, Sink, Source};
+use crate::survivors::{Meeting, Registry, Survivors};
 
 /// A group of ranks that synchronise and exchange data.
 ///
@@ -23,6 +24,11 @@ use crate::stream::{self, Sink, Source};
 ///
 /// After a timeout a barrier can be called again and goes on. A timeout of anything else, or a lost
 /// rank, ends the communicator: later calls say so.
+///
+/// Where all members share a node, survivors of a loss agree before they report it: each waits
+/// until every other has come to an operation or is gone. If one of them completed a barrier or an
+/// allgather, all complete it and [`CollectiveError::Died`] comes at their next call; else it comes
+/// at once. It lists the same ranks on all. Members on several nodes report what they know.
 #[derive(Debug)]
 pub struct Communicator {
     group: Group,
@@ -88,15 +94,36 @@ impl Communicator {
         };
         let window = Offset(holdings.at.heap);
         let need = plan.barrier;
+        let registry = plan.agrees.then(|| Registry {
+            group: group.clone(),
+            at: window.plus(plan.window_bytes),
+            bell: node(need.node + plan.exchange.node).first,
+            rung: holdings.node_base + 1,
+        });
+        let survivors = Survivors::new(registry);
+        let slots = (node(need.node), network(need.network));
         Self {
             algorithm: plan.algorithm,
             barrier: Barrier::new(plan.algorithm, &group, node(0), network(0)),
             started: None,
-            exchange: Exchange::new(plan, window, node(need.node), network(need.network)),
+            exchange: Exchange::new(plan, window, slots, survivors),
             ended: None,
             group,
             holdings,
         }
+    }
+
+    /// The same communicator, whose members do not agree after a loss: each reports it as
+    /// [`WaitError::Lost`] as soon as it knows of it, whatever the others have done or will do. For
+    /// jobs that end then anyhow. All members choose alike.
+    #[must_use]
+    pub fn without_agreement(mut self) -> Self {
+        self.exchange.survivors.renounce();
+        self
+    }
+
+    pub(crate) fn has_renounced(&self) -> bool {
+        self.exchange.survivors.have_renounced()
     }
 
     /// The members.
@@ -130,10 +157,14 @@ impl Communicator {
         driver: &mut Driver<F>,
         deadline: Deadline,
     ) -> Result<(), CollectiveError> {
-        if self.started.is_some() {
+        if self.started.is_some() || self.exchange.survivors.lost().is_some() {
+            self.check_alive()?;
             self.forget_started()?;
         }
-        Ok(self.barrier.wait(driver, deadline)?)
+        match self.barrier.wait(driver, deadline) {
+            Ok(()) => Ok(()),
+            Err(error) => self.after(driver, error, deadline),
+        }
     }
 
     /// The first half of a split barrier: says that this member has arrived and does not wait. The
@@ -146,6 +177,7 @@ impl Communicator {
         &mut self,
         driver: &mut Driver<F>,
     ) -> Result<Pending<()>, CollectiveError> {
+        self.check_alive()?;
         self.forget_started()?;
         if self.barrier.is_paused() {
             return Err(CollectiveError::Busy);
@@ -193,11 +225,12 @@ impl Communicator {
         self.check_usable()?;
         let deadline = absolute(driver, deadline);
         let ends = (source, sink);
+        self.exchange.survivors.completed.barriers = self.barriers_completed();
         let result = stream::run(&mut self.exchange, driver, &self.group, ends, deadline);
-        if let Err(CollectiveError::Wait(error)) = &result {
-            self.ended = Some(*error);
+        match result {
+            Err(CollectiveError::Wait(error)) => Err(self.end(error)),
+            result => result,
         }
-        result
     }
 
     /// Runs a turn of a pairwise exchange; see the module `deal`.
@@ -209,11 +242,9 @@ impl Communicator {
         deadline: Deadline,
     ) -> Result<Dealt, CollectiveError> {
         self.check_usable()?;
+        self.exchange.survivors.completed.barriers = self.barriers_completed();
         let result = self.exchange.deal(driver, offer, inbox, deadline);
-        if let Err(error) = &result {
-            self.ended = Some(*error);
-        }
-        Ok(result?)
+        result.map_err(|error| self.end(error))
     }
 
     /// The group as the exchange sees it.
@@ -221,7 +252,47 @@ impl Communicator {
         &self.exchange.shape
     }
 
+    /// What a barrier yields in which a wait failed.
+    #[cold]
+    fn after<F: Fabric>(
+        &mut self,
+        driver: &mut Driver<F>,
+        error: WaitError,
+        deadline: Deadline,
+    ) -> Result<(), CollectiveError> {
+        self.exchange.survivors.completed.barriers = self.barriers_completed();
+        let meeting = Meeting::Barrier(self.barrier.epochs());
+        let survivors = &mut self.exchange.survivors;
+        let result = survivors.after(driver, error, meeting, deadline);
+        result.map_err(|error| self.died().unwrap_or(error.into()))
+    }
+
+    /// Barriers that are over for this member.
+    fn barriers_completed(&self) -> u64 {
+        let is_over = |over: &Arc<AtomicBool>| over.load(Ordering::Acquire);
+        let started = self.started.as_ref().is_some_and(|over| !is_over(over));
+        self.barrier.epochs() - u64::from(started || self.barrier.is_paused())
+    }
+
+    /// An operation other than a barrier has failed half-way.
+    #[cold]
+    fn end(&mut self, error: WaitError) -> CollectiveError {
+        self.ended = Some(error);
+        self.died().unwrap_or(error.into())
+    }
+
+    /// The error of a communicator whose survivors have agreed.
+    fn died(&self) -> Option<CollectiveError> {
+        let ranks = self.exchange.survivors.lost()?.to_vec();
+        Some(CollectiveError::Died { ranks })
+    }
+
+    fn check_alive(&self) -> Result<(), CollectiveError> {
+        self.died().map_or(Ok(()), Err)
+    }
+
     fn check_usable(&self) -> Result<(), CollectiveError> {
+        self.check_alive()?;
         match self.ended {
             Some(WaitError::Lost(lost)) => Err(lost.into()),
             Some(_) => Err(CollectiveError::Interrupted),

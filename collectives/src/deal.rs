@@ -21,8 +21,8 @@ mod read;
 
 use std::sync::atomic::Ordering;
 
+use barrier::Slots;
 use barrier::hierarchical::Node;
-use barrier::{Barrier, Slots};
 use transport_core::{Deadline, Driver, Fabric, Memory, Offset, Rank, WaitError};
 
 use crate::exchange::{Exchange, Meeting};
@@ -79,9 +79,9 @@ impl Exchange {
     ) -> Result<Dealt, WaitError> {
         self.turns += 1;
         self.offer(driver.fabric(), offer);
-        match &mut self.meeting {
-            Meeting::OneNode(barrier) => {
-                Barrier::wait(barrier, driver, deadline)?;
+        match &self.meeting {
+            Meeting::OneNode(_) => {
+                self.meet_on_node(driver, deadline)?;
                 let memory = driver.fabric();
                 let (mine, all) = (self.head(memory, memory.rank()), self.total(memory));
                 self.read_mates(memory, inbox);

@@ -10,6 +10,13 @@ pub enum CollectiveError {
     /// goes on; everything else leaves the communicator [`Interrupted`](Self::Interrupted).
     #[error(transparent)]
     Wait(#[from] WaitError),
+    /// Ranks died. Where the members share a node the list is the same on every survivor, and so is
+    /// the operation that failed first; the communicator cannot be used any more.
+    #[error("{} died without leaving the job", list(ranks))]
+    Died {
+        /// The members that are gone; if none is, the first rank of the job that is.
+        ranks: Vec<u32>,
+    },
     /// Nothing left to allocate on this rank.
     #[error(transparent)]
     Full(#[from] ArenaFull),

@@ -23,6 +23,7 @@ use transport_core::{
 use crate::layout::{GRAIN, fair_share, words};
 use crate::plan::Plan;
 use crate::relay::{self, Marks, Relay, Route};
+use crate::survivors::{self, Survivors};
 
 /// The window of a communicator, and how its members meet.
 #[derive(Debug)]
@@ -32,6 +33,7 @@ pub(crate) struct Exchange {
     pub(crate) half_bytes: u64,
     pub(crate) meeting: Meeting,
     pub(crate) turns: u64,
+    pub(crate) survivors: Survivors,
     /// The members of the node that has most.
     pub(crate) most_mates: u32,
     /// Where each member's slot lies on the board.
@@ -49,7 +51,12 @@ pub(crate) enum Meeting {
 }
 
 impl Exchange {
-    pub(crate) fn new(plan: &Plan, window: Offset, node: Slots, network: Slots) -> Self {
+    pub(crate) fn new(
+        plan: &Plan,
+        window: Offset,
+        (node, network): (Slots, Slots),
+        survivors: Survivors,
+    ) -> Self {
         let meeting = match plan.rendezvous {
             Some(algorithm) => {
                 Meeting::OneNode(Barrier::new(algorithm, &plan.shape, node, network))
@@ -65,6 +72,7 @@ impl Exchange {
             half_bytes: plan.window_bytes / 2,
             meeting,
             turns: 0,
+            survivors,
             most_mates: most_mates(&plan.shape),
             at: Vec::new(),
             starts: Vec::new(),
@@ -133,8 +141,8 @@ impl Exchange {
         deadline: Deadline,
     ) -> Result<(), WaitError> {
         let half = self.half();
-        let (node, network) = match &mut self.meeting {
-            Meeting::OneNode(barrier) => return barrier.wait(driver, deadline),
+        let (node, network) = match &self.meeting {
+            Meeting::OneNode(_) => return self.meet_on_node(driver, deadline),
             Meeting::Nodes { node, network } => (*node, *network),
         };
         driver.run(node.fan_in(self.turns), deadline)?;
@@ -147,6 +155,23 @@ impl Exchange {
             driver.run(relay, deadline)?;
         }
         driver.run(node.fan_out(self.turns), deadline)
+    }
+
+    /// Ends when all members, which share a node, have come; also if one of them has found so and
+    /// another is lost since.
+    pub(crate) fn meet_on_node<F: Fabric>(
+        &mut self,
+        driver: &mut Driver<F>,
+        deadline: Deadline,
+    ) -> Result<(), WaitError> {
+        if let Meeting::OneNode(barrier) = &mut self.meeting
+            && let Err(error) = barrier.wait(driver, deadline)
+        {
+            let meeting = survivors::Meeting::Turn(self.turns);
+            self.survivors.after(driver, error, meeting, deadline)?;
+        }
+        self.survivors.completed.turns = self.turns;
+        Ok(())
     }
 
     /// Where the slot of a member can be read in this turn.

@@ -40,6 +40,7 @@ mod relay_sweep;
 mod ring;
 mod split;
 mod stream;
+mod survivors;
 
 pub use allgather::Gathered;
 pub use alloc::Domain;

@@ -5,7 +5,7 @@ use transport_core::{Atomics, Capabilities, Group, Topology};
 
 use crate::exchange::most_mates;
 use crate::layout::GRAIN;
-use crate::{deal, relay};
+use crate::{deal, relay, survivors};
 
 /// Algorithms, counters and window of a communicator.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub(crate) struct Plan {
     /// Counters of the exchange.
     pub(crate) exchange: Need,
     pub(crate) window_bytes: u64,
+    /// Whether survivors of a loss can agree: they have to see each other's memory.
+    pub(crate) agrees: bool,
 }
 
 /// Amounts of the three things there are to allocate.
@@ -54,14 +56,19 @@ impl Plan {
             shape,
             rendezvous,
             exchange,
+            agrees: group.nodes() == 1 && group.size() > 1,
             window_bytes: window_bytes.next_multiple_of(2 * GRAIN),
         }
     }
 
     pub(crate) fn want(&self) -> Want {
+        let (words, bells) = match self.agrees {
+            true => (GRAIN, survivors::NODE_COUNTERS),
+            false => (0, 0),
+        };
         Want {
-            heap: self.window_bytes,
-            node: u64::from(self.barrier.node + self.exchange.node),
+            heap: self.window_bytes + words,
+            node: u64::from(self.barrier.node + self.exchange.node + bells),
             network: u64::from(self.barrier.network + self.exchange.network),
         }
     }

@@ -31,7 +31,15 @@ impl Communicator {
         });
         let want = made.as_ref().map_or(Want::default(), |(_, p)| p.want());
         let holdings = self.allocate(driver, want, deadline)?;
-        Ok(made.map(|(group, plan)| Self::build(group, &plan, holdings)))
+        let renounced = self.has_renounced();
+        Ok(made.map(|(group, plan)| {
+            let part = Self::build(group, &plan, holdings);
+            if renounced {
+                part.without_agreement()
+            } else {
+                part
+            }
+        }))
     }
 
     /// A communicator of the same members.

@@ -329,10 +329,12 @@ fn a_lost_rank_is_an_error_on_all_others() {
                 let outcomes = outcomes.unwrap();
                 assert_eq!(outcomes.len(), topology.size() as usize - 1);
                 for error in outcomes {
-                    let CollectiveError::Wait(WaitError::Lost(who)) = error else {
-                        panic!("{error}");
+                    let named = match error {
+                        CollectiveError::Wait(WaitError::Lost(who)) => vec![who.rank.0],
+                        CollectiveError::Died { ranks } => ranks,
+                        error => panic!("{error}"),
                     };
-                    assert_eq!(who.rank, Rank(lost));
+                    assert_eq!(named, [lost]);
                 }
             }
         }

@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicU64;
 
 use transport_core::{
-    Arena, Capabilities, Counter, Fabric, Lost, Memory, Nanos, Offset, Op, Pause, PostError,
+    Arena, Capabilities, Counter, Fabric, Fate, Lost, Memory, Nanos, Offset, Op, Pause, PostError,
     Posted, Rank, Ticket, Topology,
 };
 
@@ -147,6 +147,13 @@ impl Memory for AnyFabric {
         }
     }
 
+    fn fate(&self, rank: Rank) -> Fate {
+        match self {
+            Self::Shm(fabric) => fabric.fate(rank),
+            Self::Cluster(fabric) => fabric.fate(rank),
+        }
+    }
+
     #[inline]
     fn copy_in(&self, at: Offset, bytes: &[u8]) {
         match self {
@@ -194,6 +201,13 @@ impl Fabric for AnyFabric {
         match self {
             Self::Shm(fabric) => fabric.progress(),
             Self::Cluster(fabric) => fabric.progress(),
+        }
+    }
+
+    fn mourn(&mut self, yes: bool) {
+        match self {
+            Self::Shm(fabric) => fabric.mourn(yes),
+            Self::Cluster(fabric) => fabric.mourn(yes),
         }
     }
 

@@ -31,6 +31,12 @@ pub trait Memory {
     /// If `home` is on another node or the range is outside its heap.
     fn words(&self, home: Rank, at: Offset, words: usize) -> &[AtomicU64];
 
+    /// What is known here of a rank. Once it is not present it stays what it is, and whatever it
+    /// has written to memory of this node is there.
+    fn fate(&self, _rank: Rank) -> Fate {
+        Fate::Present
+    }
+
     /// Copies bytes into this rank's heap. The rest of a last, partial word becomes zero.
     fn copy_in(&self, at: Offset, bytes: &[u8]) {
         let words = self.words(self.rank(), at, bytes.len().div_ceil(WORD_BYTES));
@@ -85,6 +91,11 @@ pub trait Fabric: Memory {
     /// [`Lost`], again at every call, from the moment a rank of the job is known to be gone.
     fn progress(&mut self) -> Result<(), Lost>;
 
+    /// While `yes`, losses do not fail [`post`](Self::post) and [`progress`](Self::progress), so
+    /// that survivors can settle what they still need to know; what is posted to a rank that is
+    /// gone is finished and does nothing. Fabrics on which nobody is ever lost have nothing to do.
+    fn mourn(&mut self, _yes: bool) {}
+
     /// The fetched value (0 for a put or notify) once the operation is finished, and then forgets
     /// the ticket; `None` while it is in flight.
     fn finished(&mut self, ticket: Ticket) -> Option<u64>;
@@ -101,6 +112,17 @@ pub trait Fabric: Memory {
 
     /// The book of this rank's network counters.
     fn network_counters(&mut self) -> &mut Arena;
+}
+
+/// What became of a rank.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Fate {
+    /// It takes part, as far as is known.
+    Present,
+    /// It left in order.
+    Left,
+    /// It is gone without having left.
+    Lost,
 }
 
 /// How to pass time in a wait.

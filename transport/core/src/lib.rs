@@ -32,7 +32,7 @@ pub use arena::{Arena, ArenaFull};
 pub use background::Pending;
 pub use driver::Driver;
 pub use error::{Lost, PostError, WaitError, WaitingFor};
-pub use fabric::{Atomics, Capabilities, Fabric, Memory, Pause};
+pub use fabric::{Atomics, Capabilities, Fabric, Fate, Memory, Pause};
 pub use group::Group;
 pub use op::{Op, Place, Posted, Signal, Ticket};
 pub use protocol::{Await, Outcome, Protocol, Step, Watch};

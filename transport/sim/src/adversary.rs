@@ -35,8 +35,10 @@ pub struct Adversary {
     pub node_atomics: Atomics,
     /// This rank enters (with threads: starts) only when nothing is in flight and all others wait.
     pub withhold: Option<Rank>,
-    /// This rank stops for ever at this time; the others learn of it after `Network::detection`.
-    pub lose: Option<(Rank, Nanos)>,
+    /// Ranks that stop for ever at a time; the others learn of it after `Network::detection`.
+    pub lose: Vec<(Rank, Nanos)>,
+    /// Ranks that stop for ever instead of posting their operation of this number, from 0.
+    pub lose_at_post: Vec<(Rank, u64)>,
 }
 
 /// The way from one rank to another, and how much longer it takes than others.
@@ -75,7 +77,8 @@ impl Default for Adversary {
             network_atomics: Atomics::Native,
             node_atomics: Atomics::Native,
             withhold: None,
-            lose: None,
+            lose: Vec::new(),
+            lose_at_post: Vec::new(),
         }
     }
 }
@@ -145,11 +148,19 @@ impl Adversary {
     }
 
     /// The same with a rank that is lost at a time.
-    pub fn losing(self, rank: Rank, at: Nanos) -> Self {
-        Self {
-            lose: Some((rank, at)),
-            ..self
-        }
+    pub fn losing(mut self, rank: Rank, at: Nanos) -> Self {
+        self.lose.push((rank, at));
+        self
+    }
+
+    /// The same with a rank that is lost instead of posting its operation of this number, from 0.
+    pub fn losing_at_post(mut self, rank: Rank, number: u64) -> Self {
+        self.lose_at_post.push((rank, number));
+        self
+    }
+
+    pub(crate) fn ends_at_post(&self, rank: Rank, number: u64) -> bool {
+        self.lose_at_post.contains(&(rank, number))
     }
 
     /// The same with a rank that is late by so much.

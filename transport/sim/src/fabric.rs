@@ -7,7 +7,7 @@ use std::sync::{Arc, MutexGuard};
 use std::thread::panicking;
 
 use transport_core::{
-    Arena, Capabilities, Counter, Fabric, Lost, Memory, Nanos, Offset, Op, Pause, PostError,
+    Arena, Capabilities, Counter, Fabric, Fate, Lost, Memory, Nanos, Offset, Op, Pause, PostError,
     Posted, Rank, Ticket, Topology, WORD_BYTES, Watch,
 };
 
@@ -124,6 +124,10 @@ impl Memory for SimFabric {
         self.check_mate(home);
         self.stage.heaps.words(home, at, words)
     }
+
+    fn fate(&self, rank: Rank) -> Fate {
+        self.stage.lock().world.fate(rank)
+    }
 }
 
 impl Fabric for SimFabric {
@@ -136,6 +140,16 @@ impl Fabric for SimFabric {
     }
 
     fn post(&mut self, op: Op) -> Result<Posted, PostError> {
+        let mut play = self.act();
+        if play.world.ends_at_post(self.rank) {
+            play.world.die(self.rank);
+            drop(play);
+            if self.stage.has_threads() {
+                stop();
+            }
+            return Err(Lost { rank: self.rank }.into());
+        }
+        drop(play);
         let posted = self.act().world.post(self.rank, op);
         if posted.is_err() {
             // If the operation broke a rule, this ends the thread.
@@ -150,6 +164,10 @@ impl Fabric for SimFabric {
     fn progress(&mut self) -> Result<(), Lost> {
         self.poll();
         self.act().world.progress(self.rank)
+    }
+
+    fn mourn(&mut self, yes: bool) {
+        self.act().world.mourn(self.rank, yes);
     }
 
     fn finished(&mut self, ticket: Ticket) -> Option<u64> {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use transport_core::{
-    Arena, Atomics, Capabilities, Counter, Fabric, Lost, Memory, Nanos, Offset, Op, Pause,
+    Arena, Atomics, Capabilities, Counter, Fabric, Fate, Lost, Memory, Nanos, Offset, Op, Pause,
     PostError, Posted, Rank, Signal, Ticket, Topology,
 };
 
@@ -15,7 +15,7 @@ use super::map::Map;
 use super::sentinel::Sentinel;
 use super::waiting::Naps;
 use crate::shm::ShmFabric;
-use crate::shm::liveness::{declare_rank_lost, has_left, mate_left};
+use crate::shm::liveness::{declare_rank_lost, has_left, lost, mate_left};
 
 /// The fabric of a job on several nodes over a given kind of network.
 pub(crate) struct Joint<L: Link> {
@@ -239,6 +239,18 @@ impl<L: Link> Memory for Joint<L> {
         self.local.words(self.map.local(home), at, words)
     }
 
+    /// Of a rank of another node only that it left, or that it was the first that was lost.
+    fn fate(&self, rank: Rank) -> Fate {
+        if self.map.is_mate(rank) {
+            return self.local.fate(self.map.local(rank));
+        }
+        match lost(self.local.segment()) {
+            _ if self.has_left(rank) => Fate::Left,
+            Err(lost) if lost.rank == rank => Fate::Lost,
+            _ => Fate::Present,
+        }
+    }
+
     fn copy_in(&self, at: Offset, bytes: &[u8]) {
         self.local.copy_in(at, bytes);
     }
@@ -282,6 +294,11 @@ impl<L: Link> Fabric for Joint<L> {
             return Ok(());
         }
         self.drive_network()
+    }
+
+    /// Between mates; what is posted to other nodes goes on as before.
+    fn mourn(&mut self, yes: bool) {
+        self.local.mourn(yes);
     }
 
     fn finished(&mut self, ticket: Ticket) -> Option<u64> {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::atomic::AtomicU64;
 
 use transport_core::{
-    Arena, Capabilities, Counter, Fabric, Lost, Memory, Nanos, Offset, Op, Pause, PostError,
+    Arena, Capabilities, Counter, Fabric, Fate, Lost, Memory, Nanos, Offset, Op, Pause, PostError,
     Posted, Rank, Ticket, Topology,
 };
 
@@ -83,6 +83,10 @@ impl Memory for ClusterFabric {
         self.0.words(home, at, words)
     }
 
+    fn fate(&self, rank: Rank) -> Fate {
+        self.0.fate(rank)
+    }
+
     #[inline]
     fn copy_in(&self, at: Offset, bytes: &[u8]) {
         self.0.copy_in(at, bytes);
@@ -113,6 +117,10 @@ impl Fabric for ClusterFabric {
     #[inline]
     fn progress(&mut self) -> Result<(), Lost> {
         self.0.progress()
+    }
+
+    fn mourn(&mut self, yes: bool) {
+        self.0.mourn(yes);
     }
 
     #[inline]

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 
 use rustix::time::ClockId;
 use transport_core::{
-    Arena, Atomics, Capabilities, Counter, Fabric, Lost, Memory, Nanos, Offset, Op, Pause,
+    Arena, Atomics, Capabilities, Counter, Fabric, Fate, Lost, Memory, Nanos, Offset, Op, Pause,
     PostError, Posted, Rank, Signal, Ticket, Topology, Watch,
 };
 
@@ -44,6 +44,7 @@ pub struct ShmFabric {
     home: Home,
     processors: u32,
     pauses: u32,
+    mourns: bool,
     closed: bool,
 }
 
@@ -82,6 +83,7 @@ impl ShmFabric {
             segment: Arc::new(joined.segment),
             processors: joined.processors,
             pauses: 0,
+            mourns: false,
             closed: false,
         };
         let now = fabric.now();
@@ -134,7 +136,9 @@ impl ShmFabric {
     /// [`Lost`] by the rank's number in the job.
     #[inline]
     pub(crate) fn usable(&self) -> Result<(), Lost> {
-        liveness::lost(&self.segment)?;
+        if !self.mourns {
+            liveness::lost(&self.segment)?;
+        }
         if self.guard.holds() {
             Ok(())
         } else {
@@ -226,6 +230,10 @@ impl Memory for ShmFabric {
         self.segment.words(home.index(), at, words)
     }
 
+    fn fate(&self, rank: Rank) -> Fate {
+        liveness::fate(&self.segment, rank.index())
+    }
+
     fn copy_in(&self, at: Offset, bytes: &[u8]) {
         self.segment.copy_in(self.rank.index(), at, bytes);
     }
@@ -285,6 +293,10 @@ impl Fabric for ShmFabric {
     #[inline]
     fn progress(&mut self) -> Result<(), Lost> {
         self.usable()
+    }
+
+    fn mourn(&mut self, yes: bool) {
+        self.mourns = yes;
     }
 
     /// Never asked: no operation is in flight after its post.

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 use rustix::event::epoll;
-use transport_core::{Lost, Rank};
+use transport_core::{Fate, Lost, Rank};
 
 use super::futex::timespec;
 use super::segment::Segment;
@@ -85,6 +85,8 @@ pub(crate) fn leave(segment: &Segment, place: usize) {
 /// Tells all ranks that one is lost. The first loss stands, so all name the same rank.
 #[cold]
 pub(super) fn declare_lost(segment: &Segment, place: usize) {
+    // Release: pairs with the Acquire in `fate`; what the rank wrote before it ended is there.
+    segment.seat(place).lost.store(1, Ordering::Release);
     declare_rank_lost(segment, segment.name(place));
 }
 
@@ -105,6 +107,18 @@ pub(crate) fn lost(segment: &Segment) -> Result<(), Lost> {
         number => Err(Lost {
             rank: Rank(number - 1),
         }),
+    }
+}
+
+/// What is known of a rank of this node.
+pub(crate) fn fate(segment: &Segment, place: usize) -> Fate {
+    if mate_left(segment, place) {
+        return Fate::Left;
+    }
+    // Acquire: pairs with the Release in `declare_lost`.
+    match segment.seat(place).lost.load(Ordering::Acquire) {
+        0 => Fate::Present,
+        _ => Fate::Lost,
     }
 }
 

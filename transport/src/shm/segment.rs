@@ -40,6 +40,8 @@ pub(super) struct Seat {
     pub(super) token: AtomicU64,
     /// 1 once it has left in order.
     pub(super) left: AtomicU32,
+    /// 1 once a mate has found that it is gone without having left.
+    pub(super) lost: AtomicU32,
     /// Rung to end its sleep on several counters.
     pub(super) doorbell: AtomicU32,
     /// Which of its network counters mates sleep on.

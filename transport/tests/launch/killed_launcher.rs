@@ -120,7 +120,8 @@ fn a_killed_launcher_leaves_nothing_behind_not_even_another_session() {
 /// a container, the kernel answers 0, which `rustix` takes for impossible.
 fn leads_a_session(pid: i32) -> bool {
     let stat = stat_of(pid);
-    stat.get(3).is_some_and(|session| *session == pid.to_string())
+    stat.get(3)
+        .is_some_and(|session| *session == pid.to_string())
 }
 
 /// The guard of a launcher other than `not`, waited for.

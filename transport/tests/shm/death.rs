@@ -1,17 +1,12 @@
 //! A rank that dies is named by every other within a bounded time, one that leaves never is.
 
 use rustix::process::Signal;
-use rustix::time::ClockId;
 
 use crate::job::{Job, Line};
+use crate::now_ns;
 
 /// The bound of the contract is 100 ms; five times that on a crowded machine.
 const BOUND_NS: u64 = 500_000_000;
-
-fn now_ns() -> u64 {
-    let time = rustix::time::clock_gettime(ClockId::Monotonic);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
 
 /// Starts a job whose ranks wait in the given way, kills one, and checks what the others say.
 fn a_death_is_named(ranks: u32, victim: u32, policy: &str) {

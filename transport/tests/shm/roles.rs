@@ -8,7 +8,7 @@ use transport_core::{
 use transport_sim::conformance;
 
 use crate::job::{self, rendezvous, say};
-use crate::waiting;
+use crate::{survivors, waiting};
 
 /// Plays a role by its name; parameters follow after a colon.
 pub(crate) fn play(role: &str) {
@@ -17,6 +17,7 @@ pub(crate) fn play(role: &str) {
         "open" => open().close(),
         "conformance" => conformance(),
         "wait" => wait_until_lost(policy(parameter)),
+        "survive" => survivors::survive(open()),
         "leave" => leave_early(),
         "drop" => drop_without_closing(),
         "rounds" => rounds(policy(parameter), false),

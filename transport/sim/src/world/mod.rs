@@ -88,7 +88,7 @@ impl World {
             panicked: None,
             setting,
         };
-        if let Some((rank, at)) = world.setting.adversary.lose {
+        for (rank, at) in world.setting.adversary.lose.clone() {
             world.push(at, Event::Lose(rank));
         }
         world
@@ -187,7 +187,10 @@ impl World {
         if self.has_failed() || self.status(rank) == Status::Lost {
             return Err(Lost { rank });
         }
-        self.lost.map_or(Ok(()), |rank| Err(Lost { rank }))
+        match self.lost {
+            Some(lost) if !self.ranks[rank.index()].mourns => Err(Lost { rank: lost }),
+            _ => Ok(()),
+        }
     }
 
     fn happen(&mut self, event: Event) -> Option<Rank> {

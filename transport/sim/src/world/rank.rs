@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use transport_core::{Lost, Nanos, Rank, Ticket, Watch};
+use transport_core::{Fate, Lost, Nanos, Rank, Ticket, Watch};
 
 use crate::Failure;
 use crate::trace::TraceEvent;
@@ -31,6 +31,11 @@ pub(super) struct RankState {
     wait: u64,
     woken: bool,
     spinning: bool,
+    /// Losses do not end its operations.
+    pub(super) mourns: bool,
+    /// The others know that it is lost.
+    detected: bool,
+    posts: u64,
     /// Waits in a row that ended without cause.
     vain: u32,
     pub(super) watches: Vec<Watch>,
@@ -142,6 +147,28 @@ impl World {
         self.push(until.max(self.now), event);
     }
 
+    /// Counts an operation that a rank is about to post; whether it is lost instead.
+    pub(crate) fn ends_at_post(&mut self, rank: Rank) -> bool {
+        let number = self.ranks[rank.index()].posts;
+        self.ranks[rank.index()].posts += 1;
+        self.setting.adversary.ends_at_post(rank, number)
+    }
+
+    /// Whether losses end the operations of a rank.
+    pub(crate) fn mourn(&mut self, rank: Rank, yes: bool) {
+        self.ranks[rank.index()].mourns = yes;
+    }
+
+    /// What the others know of a rank.
+    pub(crate) fn fate(&self, rank: Rank) -> Fate {
+        let state = &self.ranks[rank.index()];
+        match state.status {
+            Status::Ended => Fate::Left,
+            Status::Lost if state.detected => Fate::Lost,
+            _ => Fate::Present,
+        }
+    }
+
     /// Carries out what awaits a rank's progress.
     pub(crate) fn progress(&mut self, rank: Rank) -> Result<(), Lost> {
         self.alive(rank)?;
@@ -245,6 +272,7 @@ impl World {
 
     pub(super) fn detect(&mut self, lost: Rank) {
         self.lost.get_or_insert(lost);
+        self.ranks[lost.index()].detected = true;
         for rank in (0..self.setting.topology.size()).map(Rank) {
             if !matches!(self.status(rank), Status::Ended | Status::Lost) {
                 self.record(rank, TraceEvent::Learnt(lost));
@@ -265,7 +293,7 @@ impl World {
     fn is_satisfied(&self, rank: Rank) -> bool {
         let state = &self.ranks[rank.index()];
         let reached = |watch: &Watch| self.load(watch.home, watch.counter) >= watch.at_least;
-        self.lost.is_some()
+        (self.lost.is_some() && !state.mourns)
             || !state.held.is_empty()
             || !state.unseen.is_empty()
             || state.watches.iter().any(reached)
