@@ -39,6 +39,6 @@ mod closure;
 mod sweep;
 
 pub use algorithm::{Algorithm, Flat, Need, UnknownAlgorithm};
-pub use round::{Barrier, Round};
+pub use round::{Arrival, Barrier, Round};
 pub use select::{best_ways, select};
 pub use slots::Slots;

@@ -1,7 +1,8 @@
 //! A group's barrier, and one epoch of it as a protocol.
 
 use transport_core::{
-    Deadline, Driver, Fabric, Group, Memory, Outcome, Protocol, Running, Step, WaitError,
+    Deadline, Driver, Fabric, Group, Lost, Memory, Outcome, Pending, Protocol, Running, Step,
+    WaitError,
 };
 
 use crate::central::Central;
@@ -26,6 +27,19 @@ pub struct Barrier {
     epochs: u64,
     /// Boxed, since it is hardly ever there.
     paused: Option<Box<Paused>>,
+    /// Entered, not left, and in need of nobody's progress.
+    arrived: Option<Running<Central>>,
+}
+
+/// An epoch that was entered by [`Barrier::arrive`].
+#[derive(Debug)]
+pub enum Arrival {
+    /// Over already.
+    Over,
+    /// [`Barrier::test`] tells when it is over, [`Barrier::wait`] waits for that.
+    Entered,
+    /// The driver knows when it is over, and goes on with it in every wait.
+    Started(Pending<()>),
 }
 
 #[derive(Debug)]
@@ -78,7 +92,60 @@ impl Barrier {
             shape,
             epochs: 0,
             paused: None,
+            arrived: None,
         }
+    }
+
+    /// Enters the next epoch without waiting: the first half of a split barrier.
+    ///
+    /// # Errors
+    /// [`Lost`] if a rank is gone; the epoch counts as entered.
+    ///
+    /// # Panics
+    /// If the epoch before is not over.
+    #[inline]
+    pub fn arrive<F: Fabric>(&mut self, driver: &mut Driver<F>) -> Result<Arrival, Lost> {
+        assert!(!self.is_paused(), "the epoch before is not over");
+        let number = self.epochs + 1;
+        let Shape::Flat {
+            flat: Flat::Central,
+            seat,
+            slots,
+            shared: true,
+        } = &self.shape
+        else {
+            return Ok(Arrival::Started(driver.start(self.next())?));
+        };
+        let mut running = Running::new(Central::new(seat, slots.epoch(number)));
+        self.epochs = number;
+        if running.advance(driver.fabric_mut())?.is_some() {
+            return Ok(Arrival::Over);
+        }
+        if !running.awaits_counter() {
+            return Ok(Arrival::Started(driver.adopt(running)?));
+        }
+        self.arrived = Some(running);
+        Ok(Arrival::Entered)
+    }
+
+    /// Whether the epoch that was entered last is over; one load if it is. What was
+    /// [started](Arrival::Started) is not known here.
+    ///
+    /// # Errors
+    /// [`Lost`] if a rank is gone.
+    #[inline]
+    pub fn test<F: Fabric>(&mut self, driver: &mut Driver<F>) -> Result<bool, Lost> {
+        let Some(running) = &mut self.arrived else {
+            return Ok(self.paused.is_none());
+        };
+        let done = match running.advance(driver.fabric_mut())? {
+            Some(()) => true,
+            None => driver.poll(running)?.is_some(),
+        };
+        if done {
+            self.arrived = None;
+        }
+        Ok(done)
     }
 
     /// Returns when every member has come; after a timeout the next call goes on with the same
@@ -92,7 +159,7 @@ impl Barrier {
         driver: &mut Driver<F>,
         deadline: Deadline,
     ) -> Result<(), WaitError> {
-        if self.paused.is_some() {
+        if self.is_paused() {
             return self.go_on(driver, deadline);
         }
         // The two that are used within a node run as themselves, so that they compile down to their
@@ -126,10 +193,10 @@ impl Barrier {
         }
     }
 
-    /// Whether a wait ended early, so that its epoch is not over.
+    /// Whether a wait ended early, or none followed an arrival, so that its epoch is not over.
     #[inline]
     pub fn is_paused(&self) -> bool {
-        self.paused.is_some()
+        self.paused.is_some() || self.arrived.is_some()
     }
 
     /// The next epoch as a protocol.
@@ -142,7 +209,7 @@ impl Barrier {
         reason = "an endless series, not an iterator"
     )]
     pub fn next(&mut self) -> Round {
-        assert!(self.paused.is_none(), "the epoch before is not over");
+        assert!(!self.is_paused(), "the epoch before is not over");
         self.epochs += 1;
         let number = self.epochs;
         let kind = match &self.shape {
@@ -194,6 +261,10 @@ impl Barrier {
         driver: &mut Driver<F>,
         deadline: Deadline,
     ) -> Result<(), WaitError> {
+        if let Some(running) = &mut self.arrived {
+            driver.resume(running, deadline)?;
+            self.arrived = None;
+        }
         match self.paused.as_deref_mut() {
             Some(Paused::Central(running)) => driver.resume(running, deadline)?,
             Some(Paused::Dissemination(running)) => driver.resume(running, deadline)?,

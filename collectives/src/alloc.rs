@@ -101,10 +101,10 @@ impl Communicator {
             driver.run(Raise::new(first, count, base), deadline)?;
         }
         if want.heap > 0 {
-            // Zero where survivors look for a will, behind the window.
+            // Zero where others look for a will and for late members, behind the window.
             let fabric = driver.fabric();
-            let end = fabric.words(fabric.rank(), Offset(at.heap + want.heap - GRAIN), 1);
-            end[0].store(0, Ordering::Relaxed);
+            let end = fabric.words(fabric.rank(), Offset(at.heap + want.heap - GRAIN), 2);
+            end.iter().for_each(|word| word.store(0, Ordering::Relaxed));
         }
         // Nobody uses the counters before all are raised.
         self.allreduce_max(driver, &mut [], deadline)?;

@@ -1,12 +1,10 @@
 //! A group of ranks with the means to act together.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use barrier::{Algorithm, Barrier, Round, Slots};
+use barrier::{Algorithm, Barrier, Slots};
 use transport_core::{
-    Counter, Deadline, Driver, Fabric, Group, Memory, Offset, Outcome, Pending, Protocol, Step,
-    WaitError, Watch,
+    Counter, Deadline, Driver, Fabric, Group, Memory, Offset, WORD_BYTES, WaitError,
 };
 
 use crate::CollectiveError;
@@ -14,6 +12,7 @@ use crate::deal::{Dealt, Offer};
 use crate::exchange::Exchange;
 use crate::letters::Inbox;
 use crate::plan::{Plan, Want};
+use crate::split_phase::Open;
 use crate::stream::{self, Sink, Source};
 use crate::survivors::{Meeting, Registry, Survivors};
 
@@ -33,10 +32,12 @@ use crate::survivors::{Meeting, Registry, Survivors};
 pub struct Communicator {
     group: Group,
     algorithm: Algorithm,
-    barrier: Barrier,
-    /// Whether the barrier that was started last is over.
-    started: Option<Arc<AtomicBool>>,
-    exchange: Exchange,
+    pub(crate) barrier: Barrier,
+    /// The split barrier that this member has entered and not seen the end of.
+    pub(crate) open: Option<Open>,
+    /// A word of each member's heap: the number of the barrier that it entered last.
+    entered: Offset,
+    pub(crate) exchange: Exchange,
     ended: Option<WaitError>,
     holdings: Holdings,
 }
@@ -105,7 +106,8 @@ impl Communicator {
         Self {
             algorithm: plan.algorithm,
             barrier: Barrier::new(plan.algorithm, &group, node(0), network(0)),
-            started: None,
+            open: None,
+            entered: window.plus(plan.window_bytes + WORD_BYTES as u64),
             exchange: Exchange::new(plan, window, slots, survivors),
             ended: None,
             group,
@@ -149,46 +151,26 @@ impl Communicator {
     /// Returns when every member has called it.
     ///
     /// # Errors
-    /// [`CollectiveError::Wait`]; after a timeout the next call goes on with the same barrier.
-    /// [`CollectiveError::Busy`] if a started barrier is not over.
+    /// [`CollectiveError::Absent`] at the deadline, after which the next call goes on with the same
+    /// barrier; [`CollectiveError::Died`]; [`CollectiveError::Wait`]. [`CollectiveError::Busy`] if
+    /// a split barrier is not over.
     #[inline]
     pub fn barrier<F: Fabric>(
         &mut self,
         driver: &mut Driver<F>,
         deadline: Deadline,
     ) -> Result<(), CollectiveError> {
-        if self.started.is_some() || self.exchange.survivors.lost().is_some() {
+        if self.open.is_some() || self.exchange.survivors.lost().is_some() {
             self.check_alive()?;
-            self.forget_started()?;
+            return Err(CollectiveError::Busy);
+        }
+        if !self.barrier.is_paused() {
+            self.enter(driver.fabric());
         }
         match self.barrier.wait(driver, deadline) {
             Ok(()) => Ok(()),
             Err(error) => self.after(driver, error, deadline),
         }
-    }
-
-    /// The first half of a split barrier: says that this member has arrived and does not wait. The
-    /// second half is `Driver::wait` on the result, or `Driver::test` until it is true. Meanwhile
-    /// everything but another barrier may be called.
-    ///
-    /// # Errors
-    /// As [`barrier`](Self::barrier).
-    pub fn start_barrier<F: Fabric>(
-        &mut self,
-        driver: &mut Driver<F>,
-    ) -> Result<Pending<()>, CollectiveError> {
-        self.check_alive()?;
-        self.forget_started()?;
-        if self.barrier.is_paused() {
-            return Err(CollectiveError::Busy);
-        }
-        let over = Arc::new(AtomicBool::new(false));
-        let round = Started {
-            round: self.barrier.next(),
-            over: Arc::clone(&over),
-        };
-        self.started = Some(over);
-        Ok(driver.start(round)?)
     }
 
     /// Gives counters and window back; returns when every member has called it.
@@ -254,7 +236,7 @@ impl Communicator {
 
     /// What a barrier yields in which a wait failed.
     #[cold]
-    fn after<F: Fabric>(
+    pub(crate) fn after<F: Fabric>(
         &mut self,
         driver: &mut Driver<F>,
         error: WaitError,
@@ -264,14 +246,37 @@ impl Communicator {
         let meeting = Meeting::Barrier(self.barrier.epochs());
         let survivors = &mut self.exchange.survivors;
         let result = survivors.after(driver, error, meeting, deadline);
-        result.map_err(|error| self.died().unwrap_or(error.into()))
+        result.map_err(|error| match (self.died(), error) {
+            (Some(died), _) => died,
+            (None, WaitError::Timeout { waited, .. }) => CollectiveError::Absent {
+                waited,
+                ranks: self.absent(driver.fabric()),
+            },
+            (None, error) => error.into(),
+        })
+    }
+
+    /// Notes for my node that I enter the next barrier.
+    #[inline]
+    pub(crate) fn enter<M: Memory>(&self, memory: &M) {
+        let word = &memory.words(memory.rank(), self.entered, 1)[0];
+        // Relaxed: read by those who have waited long.
+        word.store(self.barrier.epochs() + 1, Ordering::Relaxed);
+    }
+
+    /// The members of my node, by rank, that have not entered the barrier that I entered last.
+    fn absent<M: Memory>(&self, memory: &M) -> Vec<u32> {
+        let number = self.barrier.epochs();
+        let mates = self.group.mates().iter().map(|&mate| self.group.rank(mate));
+        let late = mates.filter(|&rank| {
+            memory.words(rank, self.entered, 1)[0].load(Ordering::Relaxed) < number
+        });
+        late.map(|rank| rank.0).collect()
     }
 
     /// Barriers that are over for this member.
-    fn barriers_completed(&self) -> u64 {
-        let is_over = |over: &Arc<AtomicBool>| over.load(Ordering::Acquire);
-        let started = self.started.as_ref().is_some_and(|over| !is_over(over));
-        self.barrier.epochs() - u64::from(started || self.barrier.is_paused())
+    pub(crate) fn barriers_completed(&self) -> u64 {
+        self.barrier.epochs() - u64::from(self.open.is_some() || self.barrier.is_paused())
     }
 
     /// An operation other than a barrier has failed half-way.
@@ -287,7 +292,7 @@ impl Communicator {
         Some(CollectiveError::Died { ranks })
     }
 
-    fn check_alive(&self) -> Result<(), CollectiveError> {
+    pub(crate) fn check_alive(&self) -> Result<(), CollectiveError> {
         self.died().map_or(Ok(()), Err)
     }
 
@@ -299,18 +304,6 @@ impl Communicator {
             None => Ok(()),
         }
     }
-
-    #[cold]
-    fn forget_started(&mut self) -> Result<(), CollectiveError> {
-        match &self.started {
-            // Acquire: pairs with the Release in `Started::step`.
-            Some(over) if !over.load(Ordering::Acquire) => Err(CollectiveError::Busy),
-            _ => {
-                self.started = None;
-                Ok(())
-            }
-        }
-    }
 }
 
 /// The end of several waits in a row.
@@ -318,29 +311,5 @@ pub(crate) fn absolute<F: Fabric>(driver: &Driver<F>, deadline: Deadline) -> Dea
     match deadline {
         Deadline::Within(span) => Deadline::At(driver.fabric().now() + span),
         deadline => deadline,
-    }
-}
-
-/// A round in the background that says when it is over.
-#[derive(Debug)]
-struct Started {
-    round: Round,
-    over: Arc<AtomicBool>,
-}
-
-impl Protocol for Started {
-    type Output = ();
-
-    fn step<M: Memory>(&mut self, memory: &M, last: Outcome) -> Step<()> {
-        let step = self.round.step(memory, last);
-        if let Step::Done(()) = step {
-            // Release: pairs with the Acquire in `Communicator::forget_started`.
-            self.over.store(true, Ordering::Release);
-        }
-        step
-    }
-
-    fn watch(&self, sink: &mut dyn FnMut(Watch)) {
-        self.round.watch(sink);
     }
 }

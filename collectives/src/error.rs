@@ -1,13 +1,22 @@
 //! Why a collective operation did not succeed.
 
-use transport_core::{ArenaFull, Lost, WaitError};
+use transport_core::{ArenaFull, Lost, Nanos, WaitError};
 
 /// Why an operation on a communicator did not succeed.
 #[non_exhaustive]
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum CollectiveError {
-    /// A rank is gone or the deadline passed. After a timeout a barrier may be called again and
-    /// goes on; everything else leaves the communicator [`Interrupted`](Self::Interrupted).
+    /// Not all members entered a barrier by the deadline. It can be waited for again and goes on.
+    #[error("waited {waited} for {}", absent(ranks))]
+    Absent {
+        /// How long.
+        waited: Nanos,
+        /// Who has not entered it, of the members that share this node; empty if all have: then
+        /// members of other nodes, or the news of their coming, are missing.
+        ranks: Vec<u32>,
+    },
+    /// A rank is gone or the deadline passed. After a timeout the communicator is
+    /// [`Interrupted`](Self::Interrupted).
     #[error(transparent)]
     Wait(#[from] WaitError),
     /// Ranks died. Where the members share a node the list is the same on every survivor, and so is
@@ -65,8 +74,8 @@ pub enum CollectiveError {
         /// The number of members.
         size: u32,
     },
-    /// A barrier was started and is not over.
-    #[error("the barrier that was started before is not over")]
+    /// A split barrier is not over: its end was neither waited for nor seen by a test.
+    #[error("the split barrier that was entered before is not over; wait for its token first")]
     Busy,
     /// An earlier operation stopped half-way; the communicator cannot be used any more.
     #[error("an earlier operation on this communicator was interrupted")]
@@ -79,6 +88,14 @@ pub enum CollectiveError {
 impl From<Lost> for CollectiveError {
     fn from(lost: Lost) -> Self {
         Self::Wait(lost.into())
+    }
+}
+
+/// Ranks that others wait for.
+fn absent(ranks: &[u32]) -> String {
+    match ranks {
+        [] => "the end of a barrier that all ranks of this node have entered".to_owned(),
+        ranks => format!("{} to enter a barrier", list(ranks)),
     }
 }
 

@@ -39,6 +39,7 @@ mod relay;
 mod relay_sweep;
 mod ring;
 mod split;
+mod split_phase;
 mod stream;
 mod survivors;
 
@@ -46,3 +47,4 @@ pub use allgather::Gathered;
 pub use alloc::Domain;
 pub use communicator::Communicator;
 pub use error::CollectiveError;
+pub use split_phase::{Arrived, Token};

@@ -62,12 +62,13 @@ impl Plan {
     }
 
     pub(crate) fn want(&self) -> Want {
-        let (words, bells) = match self.agrees {
-            true => (GRAIN, survivors::NODE_COUNTERS),
-            false => (0, 0),
+        let bells = match self.agrees {
+            true => survivors::NODE_COUNTERS,
+            false => 0,
         };
         Want {
-            heap: self.window_bytes + words,
+            // Behind the window a member's will and the number of the barrier that it entered.
+            heap: self.window_bytes + GRAIN,
             node: u64::from(self.barrier.node + self.exchange.node + bells),
             network: u64::from(self.barrier.network + self.exchange.network),
         }

@@ -101,6 +101,12 @@ impl Survivors {
         self.verdict.as_deref().map(|verdict| &*verdict.lost)
     }
 
+    /// Whether survivors have agreed that a barrier is over.
+    pub(crate) fn have_completed(&self, barrier: u64) -> bool {
+        let verdict = self.verdict.as_deref();
+        verdict.is_some_and(|verdict| barrier <= verdict.completed.barriers)
+    }
+
     /// What became of a meeting in which a wait failed; after a loss the same on all survivors.
     #[cold]
     pub(crate) fn after<F: Fabric>(

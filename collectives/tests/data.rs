@@ -248,7 +248,7 @@ fn calls_of_all_kinds_follow_each_other_without_a_pause() {
                 |world, driver| {
                     let me = world.index();
                     for call in 0..12 {
-                        let started = (call % 3 == 0).then(|| world.start_barrier(driver).unwrap());
+                        let started = (call % 3 == 0).then(|| world.arrive(driver).unwrap());
                         let mut sum = [u64::from(me), 1];
                         world.allreduce_sum(driver, &mut sum, SOON).unwrap();
                         assert_eq!(sum[1], u64::from(size));
@@ -262,9 +262,7 @@ fn calls_of_all_kinds_follow_each_other_without_a_pause() {
                             .unwrap();
                         assert_eq!(data, bytes(call, 1, 300));
                         match started {
-                            Some(pending) => {
-                                driver.wait(pending, SOON).map_err(|(e, _)| e).unwrap()
-                            }
+                            Some(token) => world.wait(driver, &token, SOON).unwrap(),
                             None => world.barrier(driver, SOON).unwrap(),
                         }
                         let to = (me + call) % size;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use collectives::{CollectiveError, Communicator};
-use transport_core::{Deadline, Driver, Fabric, Nanos, Rank, WaitError};
+use transport_core::{Deadline, Driver, Fabric, Nanos, Rank};
 
 use super::wire::{Writer, from_bytes, to_bytes};
 use crate::Error;
@@ -49,7 +49,7 @@ impl World {
     ) -> Result<(), Error> {
         let within = Deadline::Within(self.stall_after);
         match self.communicator.barrier(driver, within) {
-            Err(CollectiveError::Wait(WaitError::Timeout { waited, .. })) => {
+            Err(CollectiveError::Absent { waited, .. }) => {
                 observer.stalled(&Stall {
                     who,
                     time: 0.0,

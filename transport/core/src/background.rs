@@ -54,10 +54,10 @@ pub(crate) struct Task<P: Protocol> {
 }
 
 impl<P: Protocol> Task<P> {
-    /// A task that has not begun.
-    pub(crate) const fn new(protocol: P) -> Self {
+    /// A task that has yet to end.
+    pub(crate) const fn new(running: Running<P>) -> Self {
         Self {
-            running: Running::new(protocol),
+            running,
             output: None,
         }
     }

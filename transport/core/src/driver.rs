@@ -118,7 +118,19 @@ impl<F: Fabric> Driver<F> {
         P: Protocol + Send + 'static,
         P::Output: Send + 'static,
     {
-        let mut task = Task::new(protocol);
+        self.adopt(Running::new(protocol))
+    }
+
+    /// As [`start`](Self::start), for a protocol that has begun.
+    ///
+    /// # Errors
+    /// [`Lost`] if a rank is gone.
+    pub fn adopt<P>(&mut self, running: Running<P>) -> Result<Pending<P::Output>, Lost>
+    where
+        P: Protocol + Send + 'static,
+        P::Output: Send + 'static,
+    {
+        let mut task = Task::new(running);
         task.advance(&mut self.fabric)?;
         let slot = self
             .background

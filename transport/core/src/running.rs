@@ -82,6 +82,11 @@ impl<P: Protocol> Running<P> {
         }
     }
 
+    /// Whether it waits for a counter, so that others only need to raise that.
+    pub const fn awaits_counter(&self) -> bool {
+        matches!(self.state, State::Counter(_))
+    }
+
     /// Lists what would let the protocol go on; `false` if it needs progress rather than sleep.
     pub fn watch(&self, sink: &mut dyn FnMut(Watch)) -> bool {
         match self.state {
