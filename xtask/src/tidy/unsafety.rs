@@ -13,6 +13,7 @@ pub(super) const MARKED: &[&str] = &[
     "transport/src/bootstrap/",
     "transport/src/bootstrap.rs",
     "benches/src/peers/",
+    "capi/",
     "libmusic/",
     "pymusic/",
     "tutti-mpi/",
