@@ -86,7 +86,7 @@ impl Network {
         gap + Nanos(bytes.saturating_mul(kib.0) / 1_024)
     }
 
-    /// From leaving the port until the memory of the target is reached, which is a node-mate or not.
+    /// From leaving the port until the memory of the target, a node-mate or not, is reached.
     pub(crate) fn flight(&self, route: Route, kind: Kind, mates: bool) -> Nanos {
         if let (Route::Network, true, Some(latency)) = (route, mates, self.mate_latency) {
             return latency;
