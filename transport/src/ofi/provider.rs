@@ -12,7 +12,8 @@ pub struct Provider {
 
 impl Provider {
     /// From what a user writes: layers are separated by `;` or `:`, a core that cannot do without
-    /// a layer may stand alone (`tcp` is `tcp;ofi_rxm`; the bare one is `tcp-rdm`).
+    /// a layer may stand alone (`tcp` is `tcp;ofi_rxm`; the bare one is `tcp-rdm`). `shm-rdm` is
+    /// the library's shared memory, where `shm` alone may mean our own.
     ///
     /// # Errors
     /// [`OfiError::UnknownProvider`] if no provider is called so.
@@ -90,8 +91,8 @@ pub fn prefer<'a>(
 }
 
 /// For error lines.
-pub(super) const KNOWN: &str = "tcp, tcp-rdm, sockets, verbs, cxi, gni, efa, opx, psm2, psm3, shm, \
-                                udp, net (layers after ; or :)";
+pub(super) const KNOWN: &str = "tcp, tcp-rdm, sockets, verbs, cxi, gni, efa, opx, psm2, psm3, \
+                                shm-rdm, udp, net (layers after ; or :)";
 
 /// The order of preference; the first `HARDWARE` of them need hardware.
 const PREFERRED: [&str; 8] = [
@@ -106,9 +107,10 @@ const PREFERRED: [&str; 8] = [
 ];
 const HARDWARE: usize = 7;
 
-const ALIASES: [(&str, &str); 5] = [
+const ALIASES: [(&str, &str); 6] = [
     ("tcp", "tcp;ofi_rxm"),
     ("tcp-rdm", "tcp"),
+    ("shm-rdm", "shm"),
     ("verbs", "verbs;ofi_rxm"),
     ("udp", "udp;ofi_rxd"),
     ("sockm", "sockets"),
@@ -134,6 +136,7 @@ mod tests {
     fn names_mean_the_providers_that_people_expect() {
         assert_eq!(meant("tcp"), "tcp;ofi_rxm");
         assert_eq!(meant("tcp-rdm"), "tcp");
+        assert_eq!(meant("shm-rdm"), "shm");
         assert_eq!(meant(" TCP:ofi_rxm "), "tcp;ofi_rxm");
         assert_eq!(meant("tcp;ofi_rxm"), "tcp;ofi_rxm");
         assert_eq!(meant("udp"), "udp;ofi_rxd");

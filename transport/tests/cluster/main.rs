@@ -1,4 +1,5 @@
-//! The fabric of several nodes between real processes, over libfabric's `tcp;ofi_rxm`.
+//! The fabric of several nodes between real processes, over libfabric's `tcp;ofi_rxm`; the contract
+//! over its other software providers too.
 //!
 //! Nodes are played: each process says which one it is on (`TUTTI_NODE`), and those of one share
 //! memory. A job's processes are this very test binary, as in the tests of shared memory. Without
@@ -8,6 +9,7 @@ mod conformance;
 mod death;
 mod hosts;
 mod opening;
+mod providers;
 mod roles;
 mod waiting;
 
