@@ -43,7 +43,7 @@ impl World {
             Driver::End(end) => match self.end(end).personality.wakes {
                 // Who is woken takes in what woke it, most of the time.
                 Wakes::Everything => self.random.below(128),
-                _ => self.random.below(24),
+                _ => self.random.below(96),
             },
         };
         for done in 0..steps {
