@@ -14,7 +14,7 @@ use crate::letters::Inbox;
 use crate::plan::{Plan, Want};
 use crate::split_phase::Open;
 use crate::stream::{self, Sink, Source};
-use crate::survivors::{Meeting, Registry, Survivors};
+use crate::survivors::{Call, Registry, Survivors};
 
 /// A group of ranks that synchronise and exchange data.
 ///
@@ -243,9 +243,9 @@ impl Communicator {
         deadline: Deadline,
     ) -> Result<(), CollectiveError> {
         self.exchange.survivors.completed.barriers = self.barriers_completed();
-        let meeting = Meeting::Barrier(self.barrier.epochs());
+        let call = Call::Barrier(self.barrier.epochs());
         let survivors = &mut self.exchange.survivors;
-        let result = survivors.after(driver, error, meeting, deadline);
+        let result = survivors.after(driver, error, call, deadline);
         result.map_err(|error| match (self.died(), error) {
             (Some(died), _) => died,
             (None, WaitError::Timeout { waited, .. }) => CollectiveError::Absent {

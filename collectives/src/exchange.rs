@@ -23,7 +23,7 @@ use transport_core::{
 use crate::layout::{GRAIN, fair_share, words};
 use crate::plan::Plan;
 use crate::relay::{self, Marks, Relay, Route};
-use crate::survivors::{self, Survivors};
+use crate::survivors::{Call, Survivors};
 
 /// The window of a communicator, and how its members meet.
 #[derive(Debug)]
@@ -167,8 +167,8 @@ impl Exchange {
         if let Meeting::OneNode(barrier) = &mut self.meeting
             && let Err(error) = barrier.wait(driver, deadline)
         {
-            let meeting = survivors::Meeting::Turn(self.turns);
-            self.survivors.after(driver, error, meeting, deadline)?;
+            let call = Call::Turn(self.turns);
+            self.survivors.after(driver, error, call, deadline)?;
         }
         self.survivors.completed.turns = self.turns;
         Ok(())

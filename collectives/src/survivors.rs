@@ -66,9 +66,9 @@ struct Verdict {
     lost: Vec<u32>,
 }
 
-/// One synchronisation.
+/// One synchronisation, by its number.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Meeting {
+pub(crate) enum Call {
     Barrier(u64),
     Turn(u64),
 }
@@ -107,13 +107,13 @@ impl Survivors {
         verdict.is_some_and(|verdict| barrier <= verdict.completed.barriers)
     }
 
-    /// What became of a meeting in which a wait failed; after a loss the same on all survivors.
+    /// What became of a call in which a wait failed; after a loss the same on all survivors.
     #[cold]
     pub(crate) fn after<F: Fabric>(
         &mut self,
         driver: &mut Driver<F>,
         error: WaitError,
-        meeting: Meeting,
+        call: Call,
         deadline: Deadline,
     ) -> Result<(), WaitError> {
         let WaitError::Lost(lost) = error else {
@@ -129,9 +129,9 @@ impl Survivors {
                 self.verdict.insert(Box::new(verdict))
             }
         };
-        let over = match meeting {
-            Meeting::Barrier(number) => number <= verdict.completed.barriers,
-            Meeting::Turn(number) => number <= verdict.completed.turns,
+        let over = match call {
+            Call::Barrier(number) => number <= verdict.completed.barriers,
+            Call::Turn(number) => number <= verdict.completed.turns,
         };
         if over { Ok(()) } else { Err(error) }
     }

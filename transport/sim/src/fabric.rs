@@ -149,8 +149,8 @@ impl Fabric for SimFabric {
             }
             return Err(Lost { rank: self.rank }.into());
         }
+        let posted = play.world.post(self.rank, op);
         drop(play);
-        let posted = self.act().world.post(self.rank, op);
         if posted.is_err() {
             // If the operation broke a rule, this ends the thread.
             drop(self.act());

@@ -48,7 +48,7 @@ pub(crate) fn said(output: &Output) -> String {
 }
 
 /// Five times what the slowest play needs on a loaded machine.
-const WITHIN: Duration = Duration::from_secs(600);
+const WITHIN: Duration = Duration::from_secs(180);
 
 /// A child's code when something was wrong.
 const FAILED: i32 = 101;

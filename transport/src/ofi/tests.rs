@@ -23,7 +23,7 @@ const GEOMETRY: Geometry = Geometry {
 };
 
 /// Five times what the slowest machine that was seen needs.
-const PATIENCE: Duration = Duration::from_secs(200);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 fn layout() -> Layout {
     GEOMETRY.layout().unwrap()

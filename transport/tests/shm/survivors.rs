@@ -11,8 +11,7 @@ use transport_core::{Deadline, Driver, Nanos};
 use crate::job::{Job, Line, say};
 use crate::now_ns;
 
-/// Five times the 20 ms within which survivors are to know, where the machine has time for them: of
-/// several deaths, one must find it so.
+/// Five times the 20 ms within which survivors are to know, on a machine that has time for them.
 const BOUND_NS: u64 = 100_000_000;
 
 /// Deaths of each size of job.
@@ -87,8 +86,7 @@ fn kill(size: u32, victims: &[u32], after: Duration) -> u64 {
     told.iter().map(|(_, took)| *took).max().unwrap()
 }
 
-/// Kills at moments that a seed chooses. All know of every death; of one at least in time, since
-/// other programs may keep all processors for longer than the bound.
+/// Kills at moments that a seed chooses; half of the deaths are known to all in time.
 fn kill_at_random(size: u32, victims: usize) {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(u64::from(size));
     let mut took: Vec<u64> = (0..KILLS)
@@ -105,7 +103,7 @@ fn kill_at_random(size: u32, victims: usize) {
         .collect();
     took.sort_unstable();
     println!("{size} ranks, {victims} killed: known to all within {took:?} ns");
-    assert!(took[0] < BOUND_NS, "{took:?}");
+    assert!(took[KILLS / 2] < BOUND_NS, "{took:?}");
 }
 
 #[test]
