@@ -8,7 +8,7 @@ use libfabric_sys as sys;
 use crate::objects::{Handle, code};
 use crate::operation::Kind;
 use crate::personality::Atomics;
-use crate::post::Asked;
+use crate::post::{Asked, Here, There, only_desc};
 use crate::world::world;
 
 unsafe extern "C" fn add(
@@ -23,19 +23,8 @@ unsafe extern "C" fn add(
     op: sys::fi_op,
     context: *mut c_void,
 ) -> isize {
-    let asked = Asked {
-        kind: Kind::Add { result: None },
-        local: buf.expose_provenance(),
-        desc,
-        result_desc: desc,
-        bytes: 8 * count,
-        peer: dest_addr,
-        at: addr,
-        key,
-        context,
-        flags: 0,
-        tells: true,
-    };
+    let (here, there) = (words(buf, count, desc), place(dest_addr, addr, key));
+    let asked = Asked::new(Kind::Add { result: None }, here, there, context);
     // SAFETY: an object of ours.
     unsafe { post(ep, datatype, op, count, &asked) }
 }
@@ -55,20 +44,13 @@ unsafe extern "C" fn fetch_add(
     context: *mut c_void,
 ) -> isize {
     let result = result.expose_provenance();
+    let kind = Kind::Add {
+        result: Some(result),
+    };
+    let (here, there) = (words(buf, count, desc), place(dest_addr, addr, key));
     let asked = Asked {
-        kind: Kind::Add {
-            result: Some(result),
-        },
-        local: buf.expose_provenance(),
-        desc,
         result_desc,
-        bytes: 8 * count,
-        peer: dest_addr,
-        at: addr,
-        key,
-        context,
-        flags: 0,
-        tells: true,
+        ..Asked::new(kind, here, there, context)
     };
     // SAFETY: an object of ours.
     unsafe { post(ep, datatype, op, count, &asked) }
@@ -88,27 +70,29 @@ unsafe extern "C" fn add_message(
     let here = unsafe { *msg.msg_iov };
     // SAFETY: and at one place of the peer.
     let there = unsafe { *msg.rma_iov };
-    let desc = if msg.desc.is_null() {
-        core::ptr::null_mut()
-    } else {
-        // SAFETY: and at one descriptor.
-        unsafe { *msg.desc }
-    };
+    // SAFETY: and at one descriptor, if at any.
+    let desc = unsafe { only_desc(msg.desc) };
+    let there = place(msg.addr, there.addr, there.key);
+    let kind = Kind::Add { result: None };
     let asked = Asked {
-        kind: Kind::Add { result: None },
-        local: here.addr.expose_provenance(),
-        desc,
-        result_desc: desc,
-        bytes: 8 * here.count,
-        peer: msg.addr,
-        at: there.addr,
-        key: there.key,
-        context: msg.context,
         flags,
-        tells: true,
+        ..Asked::new(kind, words(here.addr, here.count, desc), there, msg.context)
     };
     // SAFETY: an object of ours.
     unsafe { post(ep, msg.datatype, msg.op, here.count, &asked) }
+}
+
+/// So many words of the caller's.
+fn words(buf: *const c_void, count: usize, desc: *mut c_void) -> Here {
+    Here {
+        at: buf.expose_provenance(),
+        bytes: 8 * count,
+        desc,
+    }
+}
+
+fn place(peer: sys::fi_addr_t, at: u64, key: u64) -> There {
+    There { peer, at, key }
 }
 
 /// # Safety

@@ -7,7 +7,7 @@ use libfabric_sys as sys;
 
 use crate::objects::{Handle, code};
 use crate::operation::Kind;
-use crate::post::Asked;
+use crate::post::{Asked, Here, There, only_desc};
 use crate::world::world;
 
 unsafe extern "C" fn write(
@@ -20,19 +20,17 @@ unsafe extern "C" fn write(
     key: u64,
     context: *mut c_void,
 ) -> isize {
-    let asked = Asked {
-        kind: Kind::Write,
-        local: buf.expose_provenance(),
-        desc,
-        result_desc: desc,
+    let here = Here {
+        at: buf.expose_provenance(),
         bytes: len,
+        desc,
+    };
+    let there = There {
         peer: dest_addr,
         at: addr,
         key,
-        context,
-        flags: 0,
-        tells: true,
     };
+    let asked = Asked::new(Kind::Write, here, there, context);
     // SAFETY: an object of ours.
     let end = unsafe { Handle::id(ep) };
     world().post(end, &asked)
@@ -48,19 +46,17 @@ unsafe extern "C" fn read(
     key: u64,
     context: *mut c_void,
 ) -> isize {
-    let asked = Asked {
-        kind: Kind::Read,
-        local: buf.expose_provenance(),
-        desc,
-        result_desc: desc,
+    let here = Here {
+        at: buf.expose_provenance(),
         bytes: len,
+        desc,
+    };
+    let there = There {
         peer: src_addr,
         at: addr,
         key,
-        context,
-        flags: 0,
-        tells: true,
     };
+    let asked = Asked::new(Kind::Read, here, there, context);
     // SAFETY: an object of ours.
     let end = unsafe { Handle::id(ep) };
     world().post(end, &asked)
@@ -83,24 +79,23 @@ unsafe extern "C" fn write_message(
     if here.iov_len != there.len {
         return code(sys::FI_EINVAL);
     }
-    let desc = if msg.desc.is_null() {
-        core::ptr::null_mut()
-    } else {
-        // SAFETY: and at one descriptor.
-        unsafe { *msg.desc }
-    };
     let asked = Asked {
-        kind: Kind::Write,
-        local: here.iov_base.expose_provenance(),
-        desc,
-        result_desc: desc,
-        bytes: here.iov_len,
-        peer: msg.addr,
-        at: there.addr,
-        key: there.key,
-        context: msg.context,
         flags,
-        tells: true,
+        ..Asked::new(
+            Kind::Write,
+            Here {
+                at: here.iov_base.expose_provenance(),
+                bytes: here.iov_len,
+                // SAFETY: and at one descriptor, if at any.
+                desc: unsafe { only_desc(msg.desc) },
+            },
+            There {
+                peer: msg.addr,
+                at: there.addr,
+                key: there.key,
+            },
+            msg.context,
+        )
     };
     // SAFETY: an object of ours.
     let end = unsafe { Handle::id(ep) };
@@ -116,18 +111,20 @@ unsafe extern "C" fn inject(
     key: u64,
 ) -> isize {
     let none = core::ptr::null_mut();
-    let asked = Asked {
-        kind: Kind::Write,
-        local: buf.expose_provenance(),
-        desc: none,
-        result_desc: none,
+    let here = Here {
+        at: buf.expose_provenance(),
         bytes: len,
+        desc: none,
+    };
+    let there = There {
         peer: dest_addr,
         at: addr,
         key,
-        context: none,
+    };
+    let asked = Asked {
         flags: sys::FI_INJECT,
         tells: false,
+        ..Asked::new(Kind::Write, here, there, none)
     };
     // SAFETY: an object of ours.
     let end = unsafe { Handle::id(ep) };
