@@ -11,8 +11,10 @@ mod install;
 mod process;
 mod regen;
 mod runner;
+mod skips;
 mod test;
 mod tidy;
+mod wheel;
 mod workspace;
 
 use std::process::ExitCode;

@@ -31,11 +31,11 @@ pub(crate) fn run(command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// Runs a command, shows its standard output line by line and hands each line to `seen`; whether it
-/// succeeded.
+/// Runs a command and shows those lines of its standard output that `is_shown` wants to be; whether
+/// it succeeded.
 pub(crate) fn run_seeing(
     command: &mut Command,
-    mut seen: impl FnMut(&str),
+    mut is_shown: impl FnMut(&str) -> bool,
 ) -> Result<bool, String> {
     let name = shown(command);
     let mut child = command
@@ -47,8 +47,9 @@ pub(crate) fn run_seeing(
     for line in BufReader::new(pipe).split(b'\n') {
         let line = line.map_err(|error| format!("`{name}`: {error}"))?;
         let line = String::from_utf8_lossy(&line);
-        println!("{line}");
-        seen(&line);
+        if is_shown(&line) {
+            println!("{line}");
+        }
     }
     let status = child.wait().map_err(|error| format!("`{name}`: {error}"))?;
     Ok(status.success())
@@ -94,6 +95,7 @@ mod tests {
 
         let ok = run_seeing(Command::new("printf").arg("a\nb"), |line| {
             lines.push(line.to_string());
+            false
         });
 
         assert_eq!(ok, Ok(true));

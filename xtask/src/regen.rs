@@ -9,6 +9,7 @@ use std::process::Stdio;
 
 use clap::Args;
 
+use crate::install;
 use crate::process;
 use crate::workspace::Workspace;
 
@@ -63,25 +64,69 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool, Stri
     Ok(true)
 }
 
-/// Compares where that is possible; whether nothing differs, or a printed reason leaves it out.
-pub(crate) fn check_if_possible(workspace: &Workspace) -> Result<bool, String> {
+/// What came of a comparison.
+pub(crate) enum Check {
+    Same,
+    /// In a line that was printed.
+    Differs,
+    /// For this reason.
+    LeftOut(String),
+}
+
+/// Compares where libclang is; the headers are installed if they are not there.
+pub(crate) fn check_if_possible(workspace: &Workspace) -> Result<Check, String> {
     let headers = Path::new(HEADERS);
-    let left_out = |reason| {
-        println!("skipped: {reason}, so {BINDINGS} is taken as it is");
-        Ok(true)
+    let left_out = |reason: &str| {
+        let reason = format!("{reason}, so {BINDINGS} is taken as it is");
+        Ok(Check::LeftOut(reason))
     };
     // Asked here, so that bindgen is not compiled in vain.
-    if !headers.join("rdma/fabric.h").is_file() {
-        return left_out("libfabric's headers are not installed");
+    if !is_libclang_there() {
+        return left_out("libclang is not there");
+    }
+    if !headers.join("rdma/fabric.h").is_file()
+        && let Err(error) = install::packages_now(install::LIBFABRIC_HEADERS)
+    {
+        return left_out(&format!("libfabric's headers are not there: {error}"));
     }
     let Some(new) = generate(workspace, headers)? else {
-        return left_out("something is missing");
+        return left_out("libclang or libfabric 1.17's headers cannot be used");
     };
-    let difference = difference(&read(&workspace.root().join(BINDINGS))?, &new);
-    if let Some(difference) = &difference {
-        println!("{BINDINGS} differs from what the headers say; {difference}");
+    let Some(difference) = difference(&read(&workspace.root().join(BINDINGS))?, &new) else {
+        println!("{BINDINGS} is what the headers say");
+        return Ok(Check::Same);
+    };
+    println!("{BINDINGS} differs from what the headers say; {difference}");
+    Ok(Check::Differs)
+}
+
+/// Whether bindgen will find a libclang: where `LIBCLANG_PATH` says, or where Debian puts it.
+fn is_libclang_there() -> bool {
+    if std::env::var_os("LIBCLANG_PATH").is_some() {
+        return true;
     }
-    Ok(difference.is_none())
+    let lib = Path::new("/usr/lib");
+    let below = |folder: &Path| entries(folder).map(|entry| entry.join("lib"));
+    let mut folders = entries(lib).chain(below(lib));
+    folders.any(|folder| entries(&folder).any(|file| is_libclang(&file)))
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path())
+}
+
+/// `libclang.so`, `libclang.so.1`, `libclang-14.so.1`; not `libclang-cpp.so.14`.
+fn is_libclang(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let Some((stem, _)) = name.split_once(".so") else {
+        return false;
+    };
+    let version = stem.strip_prefix("libclang");
+    version.is_some_and(|version| {
+        let of_number = |rest: &str| rest.starts_with(|first: char| first.is_ascii_digit());
+        version.is_empty() || version.strip_prefix('-').is_some_and(of_number)
+    })
 }
 
 /// What the generator makes of these headers; `None` if it says that it cannot work here.
@@ -119,6 +164,14 @@ fn difference(old: &str, new: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn libclang_is_told_from_other_libraries() {
+        let is = |name: &str| is_libclang(&Path::new("/usr/lib").join(name));
+
+        assert!(is("libclang.so") && is("libclang.so.1") && is("libclang-14.so.14.0.6"));
+        assert!(!is("libclang-cpp.so.14") && !is("libclangX.so") && !is("libclang.a"));
+    }
 
     #[test]
     fn the_first_line_that_differs_is_named() {

@@ -1,13 +1,16 @@
 //! `cargo xtask test`: every check, all of them even if one fails, and one summary.
 
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
 use crate::install;
 use crate::process;
 use crate::regen;
-use crate::runner::{self, Count};
+use crate::runner::{Count, Report};
+use crate::skips::{self, Skip};
 use crate::tidy;
+use crate::wheel;
 use crate::workspace::Workspace;
 
 /// One check: what it is for, and how it went.
@@ -15,44 +18,102 @@ struct Outcome {
     name: &'static str,
     seconds: u64,
     succeeded: bool,
-    count: Count,
+    report: Report,
 }
 
 /// Runs everything; whether all of it succeeded.
 pub(crate) fn test(workspace: &Workspace, long: bool) -> Result<bool, String> {
-    install::ensure(&[install::C_LINKER])?;
-    install::libfabric();
-    install::if_possible(install::HOSTS);
-    if long {
-        install::if_possible(install::LONG);
-    }
+    let machine = Machine::prepare(workspace, long)?;
     let mut outcomes = Vec::new();
     for (name, mut command) in commands(workspace) {
-        outcomes.push(outcome(name, || counted(&mut command))?);
+        machine.told_to(&mut command);
+        outcomes.push(outcome(name, || reported(&mut command))?);
     }
     outcomes.push(outcome("models of the waiting code", || models(workspace))?);
     outcomes.push(outcome("bindings are what headers say", || {
-        Ok((regen::check_if_possible(workspace)?, Count::default()))
+        bindings(workspace)
     })?);
     outcomes.push(outcome("layers, sources, licences, links", || {
-        Ok((tidy::run(workspace)?, Count::default()))
+        Ok((tidy::run(workspace)?, Report::default()))
     })?);
     if long {
         outcomes.push(outcome("broken builds are caught", || {
             broken_builds(workspace)
         })?);
-        outcomes.push(sweep_outcome(workspace)?);
+        outcomes.push(sweep_outcome(workspace, &machine)?);
     }
-    Ok(summarise(&outcomes))
+    summarise(workspace, &machine, outcomes)
 }
 
 /// Runs only the long tests; whether all of them succeeded.
 pub(crate) fn sweep(workspace: &Workspace) -> Result<bool, String> {
-    install::ensure(&[install::C_LINKER])?;
-    install::libfabric();
-    install::if_possible(install::HOSTS);
-    install::if_possible(install::LONG);
-    Ok(summarise(&[sweep_outcome(workspace)?]))
+    let machine = Machine::prepare(workspace, true)?;
+    let outcomes = vec![sweep_outcome(workspace, &machine)?];
+    summarise(workspace, &machine, outcomes)
+}
+
+/// What tests find on this machine.
+struct Machine {
+    /// Whether all that could be missing is there.
+    complete: bool,
+    /// Variables that tell tests where things are.
+    variables: Vec<(&'static str, PathBuf)>,
+}
+
+impl Machine {
+    /// Installs what is missing, as far as that is possible.
+    ///
+    /// # Errors
+    /// There is no C linker.
+    fn prepare(workspace: &Workspace, long: bool) -> Result<Self, String> {
+        install::ensure(&[install::C_LINKER])?;
+        let mut complete = install::if_possible(install::TESTS);
+        if long {
+            complete &= install::if_possible(install::LONG);
+        }
+        let mut machine = Self {
+            complete,
+            variables: Vec::new(),
+        };
+        for (variable, wheel) in [
+            ("TUTTI_MPICH", wheel::MPICH_5),
+            ("TUTTI_OPENMPI5", wheel::OPEN_MPI_5),
+        ] {
+            machine.add(variable, || wheel.ensure(workspace));
+        }
+        let mpich = machine.folder_in("TUTTI_MPICH");
+        machine.add("TUTTI_LIBFABRIC_NEWER", || {
+            let newer = mpich.as_deref().and_then(wheel::libfabric);
+            newer.ok_or_else(|| "no second libfabric".to_owned())
+        });
+        Ok(machine)
+    }
+
+    /// Adds a variable, unless whoever started this has set it.
+    fn add(&mut self, variable: &'static str, value: impl FnOnce() -> Result<PathBuf, String>) {
+        if std::env::var_os(variable).is_some() {
+            return;
+        }
+        match value() {
+            Ok(value) => self.variables.push((variable, value)),
+            Err(error) => {
+                println!("going on without {variable}: {error}");
+                self.complete = false;
+            }
+        }
+    }
+
+    fn folder_in(&self, variable: &str) -> Option<PathBuf> {
+        let mut added = self.variables.iter().filter(|(name, _)| *name == variable);
+        let added = added.next().map(|(_, folder)| folder.clone());
+        added.or_else(|| std::env::var_os(variable).map(PathBuf::from))
+    }
+
+    fn told_to(&self, command: &mut Command) {
+        for (variable, value) in &self.variables {
+            command.env(variable, value);
+        }
+    }
 }
 
 /// The plain commands, cheapest news first.
@@ -76,18 +137,25 @@ const CLIPPY: &[&str] = &[
     "-D",
     "warnings",
 ];
-const TESTS: &[&str] = &["test", "--workspace", "--no-fail-fast"];
+/// What passing tests say is asked for, to see which of them are left out.
+const TESTS: &[&str] = &[
+    "test",
+    "--workspace",
+    "--no-fail-fast",
+    "--",
+    "--show-output",
+];
 /// Over the workspace like the tests, so that nothing is compiled twice for other features.
 const BENCHES: &[&str] = &["test", "--workspace", "--bench", "*"];
 
 /// The models run the shipped atomics under loom's scheduler.
-fn models(workspace: &Workspace) -> Result<(bool, Count), String> {
+fn models(workspace: &Workspace) -> Result<(bool, Report), String> {
     let command = workspace.cargo(&["test", "--package", "transport", "--lib", "model"]);
     in_own_build(workspace, command, "loom", "loom")
 }
 
 /// Builds that deliver wrongly on purpose, for the checker to catch.
-fn broken_builds(workspace: &Workspace) -> Result<(bool, Count), String> {
+fn broken_builds(workspace: &Workspace) -> Result<(bool, Report), String> {
     let command = workspace.cargo(&["test", "--package", "music", "--test", "run", "broken"]);
     in_own_build(workspace, command, "tutti_broken", "broken")
 }
@@ -99,54 +167,92 @@ fn in_own_build(
     mut command: Command,
     cfg: &str,
     folder: &str,
-) -> Result<(bool, Count), String> {
+) -> Result<(bool, Report), String> {
     command
         .env("RUSTFLAGS", format!("--cfg {cfg}"))
         .env("CARGO_TARGET_DIR", workspace.target().join(folder));
-    let (succeeded, count) = counted(&mut command)?;
-    Ok((succeeded && count.passed > 0, count))
+    let (succeeded, report) = reported(&mut command)?;
+    Ok((succeeded && report.count.passed > 0, report))
+}
+
+/// The bindings, compared where that is possible.
+fn bindings(workspace: &Workspace) -> Result<(bool, Report), String> {
+    let mut report = Report::default();
+    let succeeded = match regen::check_if_possible(workspace)? {
+        regen::Check::Same => true,
+        regen::Check::Differs => false,
+        regen::Check::LeftOut(reason) => {
+            let test = "cargo xtask regen --check".into();
+            report.skips.push(Skip { test, reason });
+            true
+        }
+    };
+    Ok((succeeded, report))
 }
 
 /// The tests again, optimised and told to leave nothing out.
-fn sweep_outcome(workspace: &Workspace) -> Result<Outcome, String> {
-    let mut command = workspace.cargo(&["test", "--workspace", "--release", "--no-fail-fast"]);
-    command.env("TUTTI_LONG", "1");
-    outcome("long sweeps", || counted(&mut command))
+fn sweep_outcome(workspace: &Workspace, machine: &Machine) -> Result<Outcome, String> {
+    let mut command = workspace.cargo(SWEEP);
+    machine.told_to(command.env("TUTTI_LONG", "1"));
+    outcome("long sweeps", || reported(&mut command))
 }
 
-fn counted(command: &mut Command) -> Result<(bool, Count), String> {
+const SWEEP: &[&str] = &[
+    "test",
+    "--workspace",
+    "--release",
+    "--no-fail-fast",
+    "--",
+    "--show-output",
+];
+
+fn reported(command: &mut Command) -> Result<(bool, Report), String> {
     println!("$ {}", process::shown(command));
-    let mut count = Count::default();
-    let succeeded = process::run_seeing(command, |line| {
-        count = count.plus(runner::closing_line(line).unwrap_or_default());
-    })?;
-    Ok((succeeded, count))
+    let mut report = Report::default();
+    let succeeded = process::run_seeing(command, |line| report.take(line))?;
+    Ok((succeeded, report))
 }
 
 fn outcome(
     name: &'static str,
-    check: impl FnOnce() -> Result<(bool, Count), String>,
+    check: impl FnOnce() -> Result<(bool, Report), String>,
 ) -> Result<Outcome, String> {
     println!("\n== {name}");
     let start = Instant::now();
-    let (succeeded, count) = check()?;
+    let (succeeded, report) = check()?;
     Ok(Outcome {
         name,
         seconds: start.elapsed().as_secs(),
         succeeded,
-        count,
+        report,
     })
 }
 
+/// Says what was left out, as one more check, and sums all up; whether all succeeded.
+fn summarise(
+    workspace: &Workspace,
+    machine: &Machine,
+    mut outcomes: Vec<Outcome>,
+) -> Result<bool, String> {
+    let skips = outcomes.iter().flat_map(|outcome| &outcome.report.skips);
+    let skips: Vec<Skip> = skips.cloned().collect();
+    outcomes.push(outcome("only what may be is left out", || {
+        let listed = skips::are_listed(workspace, &skips, machine.complete)?;
+        Ok((listed, Report::default()))
+    })?);
+    Ok(sum_up(&outcomes))
+}
+
 /// Prints one line for each check and the sums in the last line; whether all succeeded.
-fn summarise(outcomes: &[Outcome]) -> bool {
+fn sum_up(outcomes: &[Outcome]) -> bool {
     println!("\n== summary");
     let mut sum = Count::default();
     for outcome in outcomes {
         let verdict = if outcome.succeeded { "ok" } else { "FAILED" };
+        let Count { passed, failed } = outcome.report.count;
         println!(
-            "{verdict:6} {:33} {:5} passed {:3} failed {:5} s",
-            outcome.name, outcome.count.passed, outcome.count.failed, outcome.seconds
+            "{verdict:6} {:33} {passed:5} passed {failed:3} failed {:5} s",
+            outcome.name, outcome.seconds
         );
         sum = sum.plus(fair_count(outcome));
     }
@@ -156,10 +262,11 @@ fn summarise(outcomes: &[Outcome]) -> bool {
 
 /// A check that failed without a failed test (it did not compile, say) counts as one failure.
 fn fair_count(outcome: &Outcome) -> Count {
-    let unexplained = !outcome.succeeded && outcome.count.failed == 0;
+    let count = outcome.report.count;
+    let unexplained = !outcome.succeeded && count.failed == 0;
     Count {
-        failed: outcome.count.failed + u64::from(unexplained),
-        ..outcome.count
+        failed: count.failed + u64::from(unexplained),
+        ..count
     }
 }
 
@@ -168,19 +275,21 @@ mod tests {
     use super::*;
 
     fn outcome(succeeded: bool, passed: u64, failed: u64) -> Outcome {
+        let mut report = Report::default();
+        report.count = Count { passed, failed };
         Outcome {
             name: "x",
             seconds: 0,
             succeeded,
-            count: Count { passed, failed },
+            report,
         }
     }
 
     #[test]
     fn any_failure_fails_the_whole() {
-        assert!(summarise(&[outcome(true, 3, 0), outcome(true, 0, 0)]));
-        assert!(!summarise(&[outcome(true, 3, 0), outcome(false, 0, 0)]));
-        assert!(!summarise(&[outcome(false, 2, 1)]));
+        assert!(sum_up(&[outcome(true, 3, 0), outcome(true, 0, 0)]));
+        assert!(!sum_up(&[outcome(true, 3, 0), outcome(false, 0, 0)]));
+        assert!(!sum_up(&[outcome(false, 2, 1)]));
     }
 
     #[test]

@@ -10,6 +10,8 @@ mod launchers;
 mod namespaces;
 mod slurm;
 mod ssh;
+#[path = "../../../transport/tests/support/wheels.rs"]
+mod wheels;
 
 /// Whether tests are wanted that together take more than a minute; says so if not.
 fn wanted_long() -> bool {

@@ -94,6 +94,31 @@ fn configuration(hosts: &Hosts) -> String {
     )
 }
 
+/// A step of the example on all nodes.
+fn step(slurm: &Slurm<'_>, mpi: &str) -> Command {
+    let mut command = slurm.command("srun");
+    command.args(["--kill-on-bad-exit", &format!("--mpi={mpi}")]);
+    command.args(["-N", &slurm.hosts.names().len().to_string(), "-n", RANKS]);
+    command.arg(music()).arg(EXAMPLE);
+    command
+}
+
+#[test]
+fn slurm_gives_two_hosts_the_spikes_of_one() {
+    let Some(hosts) = Hosts::start_with(2, TOOLS) else {
+        return;
+    };
+    let example = Example::lasting(&hosts, "1.0");
+    let alone = example.alone();
+    let slurm = Slurm::start(&hosts);
+    for (mpi, fabric) in [("pmi2", "auto"), ("pmix", "tcp"), ("none", "tcp")] {
+        let mut command = step(&slurm, mpi);
+        command.env("TUTTI_FABRIC", fabric);
+
+        assert_eq!(example.verdict_of(&mut command), alone, "{mpi} {fabric}");
+    }
+}
+
 #[test]
 fn slurm_gives_two_and_three_hosts_the_spikes_of_one_whatever_its_mpi() {
     if !wanted_long() {
@@ -107,12 +132,7 @@ fn slurm_gives_two_and_three_hosts_the_spikes_of_one_whatever_its_mpi() {
         let alone = example.alone();
         let slurm = Slurm::start(&hosts);
         for mpi in ["pmi2", "pmix", "cray_shasta", "none"] {
-            let mut command = slurm.command("srun");
-            command.args(["--kill-on-bad-exit", &format!("--mpi={mpi}")]);
-            command.args(["-N", &count.to_string(), "-n", RANKS]);
-            command.arg(music()).arg(EXAMPLE);
-
-            let verdict = example.verdict_of(&mut command);
+            let verdict = example.verdict_of(&mut step(&slurm, mpi));
 
             assert_eq!(verdict, alone, "{mpi}, {count} hosts");
             println!("srun --mpi={mpi}, {count} hosts: {}", verdict.trim());

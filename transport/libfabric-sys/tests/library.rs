@@ -1,7 +1,7 @@
 //! The calls are right on the libraries that can be had: a real provider, no double.
 //!
 //! The library is the one that a program would open (`TUTTI_LIBFABRIC`, or the system's). Another
-//! one is tried too if `TUTTI_TEST_LIBFABRIC` names its file: in a process of its own, since the
+//! one is tried too if `TUTTI_LIBFABRIC_NEWER` names its file: in a process of its own, since the
 //! system takes two files of one name for the same library.
 
 use std::ffi::c_int;
@@ -299,22 +299,21 @@ fn block(rig: &mut Rig) {
 }
 
 #[test]
-fn the_same_holds_on_the_library_that_tutti_test_libfabric_names() {
-    let Some(path) = std::env::var_os("TUTTI_TEST_LIBFABRIC") else {
-        println!("skipped: TUTTI_TEST_LIBFABRIC names no other library");
+fn the_same_holds_on_the_library_that_tutti_libfabric_newer_names() {
+    let Some(path) = std::env::var_os("TUTTI_LIBFABRIC_NEWER") else {
+        println!("skipped: TUTTI_LIBFABRIC_NEWER names no other library");
         return;
     };
 
     let tests = Command::new(std::env::current_exe().unwrap())
         .args(["--nocapture", "--test-threads=1"])
         .env(ofi::PATH_VARIABLE, path)
-        .env_remove("TUTTI_TEST_LIBFABRIC")
+        .env_remove("TUTTI_LIBFABRIC_NEWER")
         .output()
         .unwrap();
 
     let output = String::from_utf8_lossy(&tests.stdout);
     let errors = String::from_utf8_lossy(&tests.stderr);
-    print!("{output}");
-    assert!(tests.status.success(), "{errors}");
+    assert!(tests.status.success(), "{output}{errors}");
     assert!(!output.contains("skipped: libfabric"), "{output}");
 }

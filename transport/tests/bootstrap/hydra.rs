@@ -4,7 +4,8 @@ use std::process::Command;
 
 use transport::bootstrap::{Bootstrap, environment, predict_rank};
 
-use crate::{mpich, run};
+use crate::run;
+use crate::wheels::MPICH;
 
 const ROLE: &str = "TUTTI_TEST_ROLE";
 
@@ -42,7 +43,7 @@ fn acts_as_a_rank() {
 
 /// `mpiexec`, to be given blocks of this test program.
 fn mpiexec(role: &str) -> Option<Command> {
-    let mut command = Command::new(mpich("mpiexec")?);
+    let mut command = Command::new(MPICH.program("mpiexec")?);
     command.env(ROLE, role);
     Some(command)
 }

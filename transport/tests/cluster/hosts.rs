@@ -1,7 +1,7 @@
 //! A link between two hosts that is cut: both sides name a rank of the other within the bound.
 //!
 //! The hosts are network namespaces, joined by a pair of virtual interfaces. Who may not make them
-//! is told so, and the test is left out.
+//! is told so, and the test is skipped.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ fn ip(arguments: &[&str]) -> bool {
 #[test]
 fn a_link_that_is_cut_is_noticed_on_both_sides() {
     let Some(hosts) = has_network().then(Hosts::new).flatten() else {
-        return eprintln!("left out: network namespaces cannot be made here");
+        return eprintln!("skipped: namespaces cannot be made here");
     };
     let job = Job::start_by(4, "wait:0", &[("TUTTI_HEAP_MIB", "1")], |rank, program| {
         let mut command = Command::new("ip");

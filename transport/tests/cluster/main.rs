@@ -32,7 +32,7 @@ fn rank_process() {
 fn has_network() -> bool {
     let found = transport::ofi::list(std::net::Ipv4Addr::LOCALHOST.into());
     if let Err(error) = &found {
-        eprintln!("left out: {error}");
+        eprintln!("skipped: {error}");
     }
     found.is_ok()
 }

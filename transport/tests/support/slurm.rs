@@ -98,6 +98,9 @@ impl Drop for Slurm {
 
 /// What keeps a cluster from being started here.
 fn missing() -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("a Slurm of one's own needs root".to_owned());
+    }
     for program in [
         "slurmctld",
         "slurmd",
@@ -117,10 +120,20 @@ fn missing() -> Option<String> {
             ));
         }
     }
-    if !rustix::process::geteuid().is_root() {
-        return Some("a Slurm of one's own needs root".to_owned());
-    }
-    None
+    forbidden()
+}
+
+/// Why namespaces cannot be made here though this is root: some containers forbid it.
+fn forbidden() -> Option<String> {
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", "20", "unshare", "--pid", "--fork"]);
+    command.args(["--kill-child=KILL", "--mount", "--mount-proc", "true"]);
+    let why = match command.stdin(Stdio::null()).output() {
+        Ok(output) if output.status.success() => return None,
+        Ok(output) => String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Some(format!("namespaces cannot be made here: {why}"))
 }
 
 /// The daemons in a PID namespace whose end is theirs, and which ends with this thread.

