@@ -8,6 +8,7 @@ mod every_spike;
 mod fabrics;
 mod hosts;
 mod hydra;
+mod listing;
 mod lost_output;
 mod mistakes;
 mod playground;
