@@ -25,6 +25,9 @@ use crate::slots::{Epoch, illegal};
 /// Counters of each rank; only those of the first member are used.
 pub const COUNTERS: u32 = 2;
 
+/// Signals in a row: an arrival, and the release after the last of them.
+pub const HOPS: u32 = 2;
+
 const ARRIVALS: u32 = 0;
 const GENERATION: u32 = 1;
 

@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod algorithm;
+mod forms;
 mod round;
 mod seat;
 mod select;
@@ -33,8 +34,6 @@ pub mod recursive;
 pub mod tournament;
 pub mod tree;
 
-#[cfg(test)]
-mod closure;
 #[cfg(test)]
 mod sweep;
 

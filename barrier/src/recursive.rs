@@ -25,6 +25,7 @@ use transport_core::{Await, Counter, Memory, Op, Outcome, Protocol, Signal, Step
 
 use crate::seat::Seat;
 use crate::slots::{Epoch, illegal};
+use crate::tree;
 
 /// Rounds of the core.
 pub const fn rounds(size: u32, arity: u32) -> u32 {
@@ -79,6 +80,19 @@ pub fn signals(size: u32, arity: u32) -> u64 {
     let core = core(size, arity);
     let exchange = u64::from(rounds(size, arity)) * u64::from(arity - 1);
     u64::from(core) * exchange + 2 * u64::from(size - core)
+}
+
+/// Signals that follow each other on the longest way: one a round, one to be let go, and one
+/// before the rounds unless that is hidden behind them. It is hidden where no two proxies differ in
+/// all digits, so that none of them waits in every round for what another one had to wait for.
+pub fn hops(size: u32, arity: u32) -> u32 {
+    let (rounds, core) = (rounds(size, arity), core(size, arity));
+    let proxies = core.min(size - core);
+    match proxies {
+        0 => rounds,
+        _ if tree::depth(proxies, arity) == rounds => rounds + 2,
+        _ => rounds + 1,
+    }
 }
 
 /// One epoch as one member sees it.

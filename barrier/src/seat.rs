@@ -61,12 +61,9 @@ enum Ranks {
 
 impl Ranks {
     fn members(group: &Group) -> Self {
-        let first = group.rank(0);
-        let consecutive = (first.0..).zip(group.members()).all(|(n, r)| n == r.0);
-        if consecutive {
-            Self::Consecutive(first.0)
-        } else {
-            Self::Members(group.clone())
+        match group.consecutive_from() {
+            Some(first) => Self::Consecutive(first.0),
+            None => Self::Members(group.clone()),
         }
     }
 }

@@ -24,6 +24,7 @@ use transport_core::{Await, Memory, Op, Outcome, Protocol, Signal, Step, Watch};
 use crate::dissemination;
 use crate::seat::Seat;
 use crate::slots::{Epoch, illegal};
+use crate::tree;
 
 /// Rounds until there is a champion.
 pub const fn rounds(size: u32) -> u32 {
@@ -33,6 +34,11 @@ pub const fn rounds(size: u32) -> u32 {
 /// Counters of each rank: a flag for each round and one to be woken by.
 pub const fn counters(size: u32) -> u32 {
     rounds(size) + 1
+}
+
+/// Signals in a row: up the longest way of the tree and down again.
+pub const fn hops(size: u32) -> u32 {
+    2 * tree::height(size, 2)
 }
 
 /// How many rounds `me` plays as the winner, byes included; it loses the next, unless it is 0.

@@ -41,6 +41,19 @@ pub const fn depth(size: u32, arity: u32) -> u32 {
     depth
 }
 
+/// Levels on the longest way from a rank to the root: the most non-zero digits of any index in
+/// base `arity`. A level of [`depth`] that is only begun may lengthen no way.
+pub const fn height(size: u32, arity: u32) -> u32 {
+    let mut height = 0;
+    // The lowest index with one more digit, all of them 1.
+    let mut ones = 1_u64;
+    while ones < size as u64 {
+        ones = ones * arity as u64 + 1;
+        height += 1;
+    }
+    height
+}
+
 /// The parent of `index`; `None` for the root, 0.
 pub const fn parent(index: u32, arity: u32) -> Option<u32> {
     if index == 0 {
@@ -226,6 +239,20 @@ mod tests {
                     hops as u32 - 1 <= depth(size, arity),
                     "size {size}, arity {arity}"
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn the_longest_path_is_the_height() {
+        for arity in [2, 3, 4, 7, 16, 5000] {
+            let (mut longest, mut paths) = (0, vec![0_u32]);
+            for size in 1..=4096_u32 {
+                if let Some(parent) = parent(size - 1, arity) {
+                    paths.push(paths[parent as usize] + 1);
+                    longest = longest.max(paths[size as usize - 1]);
+                }
+                assert_eq!(height(size, arity), longest, "size {size}, arity {arity}");
             }
         }
     }

@@ -1,5 +1,5 @@
-//! The project's own tasks: `cargo xtask demo`, `test`, `tidy`, `sweep`, `bench`,
-//! `regen`.
+//! The project's own tasks: `cargo xtask demo`, `test`, `tidy`, `sweep`, `prove`,
+//! `bench`, `regen`.
 //!
 //! Each task is a plain list of commands that a reader could type; this program adds the order, the
 //! installation of what is missing, and a summary that cannot hide a failure.
@@ -9,6 +9,7 @@ mod bench;
 mod demo;
 mod install;
 mod process;
+mod prove;
 mod regen;
 mod runner;
 mod skips;
@@ -43,6 +44,8 @@ enum Task {
     },
     /// Runs only the long sweeps: every size, every withheld rank
     Sweep,
+    /// Proves that each barrier is one: every size to 4,096, every hosts x ranks to 64 x 64
+    Prove,
     /// Measures ours beside its peers and updates docs/benchmarks.md
     Bench(bench::Options),
     /// Writes libfabric's structures anew from its headers, for maintainers (needs libclang)
@@ -69,6 +72,7 @@ fn run(task: &Task) -> Result<bool, String> {
         Task::Demo => demo::run(&workspace),
         Task::Test { long } => test::test(&workspace, *long),
         Task::Sweep => test::sweep(&workspace),
+        Task::Prove => prove::run(&workspace),
         Task::Bench(options) => bench::run(&workspace, options),
         Task::Regen(options) => regen::run(&workspace, options),
         Task::Tidy => tidy::run(&workspace),

@@ -116,8 +116,21 @@ impl Machine {
     }
 }
 
+/// Runs checks; whether all of them succeeded.
+pub(crate) fn all(checks: Vec<Check>) -> Result<bool, String> {
+    let run = |(name, mut command)| outcome(name, || reported(&mut command));
+    let outcomes: Result<Vec<Outcome>, String> = checks.into_iter().map(run).collect();
+    Ok(sum_up(&outcomes?))
+}
+
+/// A command that runs tests, and what for.
+pub(crate) type Check = (&'static str, Command);
+
+/// Set where tests are to leave nothing out.
+pub(crate) const LONG: &str = "TUTTI_LONG";
+
 /// The plain commands, cheapest news first.
-fn commands(workspace: &Workspace) -> Vec<(&'static str, Command)> {
+fn commands(workspace: &Workspace) -> Vec<Check> {
     let mut docs = workspace.cargo(&["doc", "--workspace", "--no-deps"]);
     docs.env("RUSTDOCFLAGS", "-D warnings");
     vec![
@@ -193,7 +206,7 @@ fn bindings(workspace: &Workspace) -> Result<(bool, Report), String> {
 /// The tests again, optimised and told to leave nothing out.
 fn sweep_outcome(workspace: &Workspace, machine: &Machine) -> Result<Outcome, String> {
     let mut command = workspace.cargo(SWEEP);
-    machine.told_to(command.env("TUTTI_LONG", "1"));
+    machine.told_to(command.env(LONG, "1"));
     outcome("long sweeps", || reported(&mut command))
 }
 

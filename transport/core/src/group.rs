@@ -18,6 +18,8 @@ pub struct Group {
 #[derive(Debug)]
 pub(crate) struct Inner {
     members: Box<[Rank]>,
+    /// The first member, if the others follow it rank by rank.
+    consecutive_from: Option<Rank>,
     node_of: Box<[u32]>,
     nodes: Box<[Box<[u32]>]>,
 }
@@ -59,6 +61,7 @@ impl Group {
         Self {
             inner: Arc::new(Inner {
                 members: members.into(),
+                consecutive_from: consecutive_from(members),
                 node_of,
                 nodes,
             }),
@@ -96,6 +99,11 @@ impl Group {
     /// All members by index.
     pub fn members(&self) -> &[Rank] {
         &self.inner.members
+    }
+
+    /// The rank at index 0, if that at every index is as many higher as the index.
+    pub fn consecutive_from(&self) -> Option<Rank> {
+        self.inner.consecutive_from
     }
 
     /// The index of a rank; `None` if it is no member. At once where the index is the rank, as in
@@ -154,12 +162,19 @@ impl Group {
     }
 }
 
+fn consecutive_from(members: &[Rank]) -> Option<Rank> {
+    let first = *members.first()?;
+    let consecutive = (first.0..).zip(members).all(|(next, rank)| next == rank.0);
+    consecutive.then_some(first)
+}
+
 impl Inner {
     /// The group in which a member's index is its rank, so that its nodes are the topology's.
     pub(crate) fn world(node_of: &[u32], mates: &[Box<[Rank]>]) -> Self {
         let size = u32::try_from(node_of.len()).expect("ranks are numbered by u32");
         Self {
             members: (0..size).map(Rank).collect(),
+            consecutive_from: (size > 0).then_some(Rank(0)),
             node_of: node_of.into(),
             nodes: mates
                 .iter()
@@ -193,6 +208,8 @@ mod tests {
                 prop_assert_eq!(&world.inner.nodes, &listed.inner.nodes);
                 prop_assert_eq!(world.leads(), listed.leads());
                 prop_assert_eq!(world.my_place(), listed.my_place());
+                prop_assert_eq!(world.consecutive_from(), Some(Rank(0)));
+                prop_assert_eq!(listed.consecutive_from(), Some(Rank(0)));
             }
         }
     }
@@ -214,6 +231,20 @@ mod tests {
         Group::world(&asked, Rank(0));
 
         assert_eq!(asked, fresh);
+    }
+
+    #[test]
+    fn members_that_follow_each_other_are_known_by_the_first() {
+        let topology = Topology::blocks(6, 2);
+        let first = |members: &[Rank]| {
+            let me = members[0];
+            Group::new(&topology, members, me).consecutive_from()
+        };
+
+        assert_eq!(first(&[Rank(2), Rank(3), Rank(4)]), Some(Rank(2)));
+        assert_eq!(first(&[Rank(5)]), Some(Rank(5)));
+        assert_eq!(first(&[Rank(2), Rank(4)]), None);
+        assert_eq!(first(&[Rank(3), Rank(2)]), None);
     }
 
     #[test]
