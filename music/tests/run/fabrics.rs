@@ -143,6 +143,39 @@ fn kill_one(fabric: &str, round: u32) {
     assert!(play.processes().is_empty());
 }
 
+/// A library of a provider's may bring handlers that exit, or hang, where a signal should end the
+/// process.
+#[test]
+fn a_signal_over_a_network_ends_a_rank_as_it_does_without() {
+    if !has("tcp") {
+        return;
+    }
+    for (signal, verdict) in [
+        (Signal::TERM, "signal 15 (SIGTERM)"),
+        (Signal::ILL, "signal 4 (SIGILL)"),
+        (Signal::ABORT, "signal 6 (SIGABRT)"),
+    ] {
+        let play = Playground::new();
+        play.edit("two-populations.music", |text| {
+            text.replace("stoptime=1.0", "stoptime=1e6")
+        });
+        let arguments = ["run", "--fabric", "tcp", "two-populations.music"];
+        let run = start(&mut play.command("music", &arguments));
+        wait_until("spikes are delivered", || {
+            let log = play.path("two-populations-B-0.log").metadata();
+            log.is_ok_and(|file| file.len() > 10_000)
+        });
+        let processes = play.processes();
+        let (_, pid) = processes.iter().find(|(rank, _)| *rank == 1).unwrap();
+
+        kill_process(*pid, signal).unwrap();
+
+        let expected = format!("music: A.1 ended with {verdict}\n");
+        finish(run).fails_with(128 + signal.as_raw(), &expected);
+        play.expect_nothing_left();
+    }
+}
+
 /// Five times the two seconds in which a run should end.
 const SOON: Duration = Duration::from_secs(10);
 

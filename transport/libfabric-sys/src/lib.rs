@@ -28,6 +28,7 @@ mod bindings;
 mod address;
 mod atomic;
 mod completion;
+mod dispositions;
 mod library;
 mod load;
 mod memory;

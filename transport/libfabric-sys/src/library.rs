@@ -51,6 +51,8 @@ impl Library {
     /// `libfabric.so.1` that the system finds (rpath, `LD_LIBRARY_PATH`, the linker's cache).
     ///
     /// Providers may start threads and change how memory is mapped: open it before other threads.
+    /// What signals do in this process stays as it is, though libraries that come with it set
+    /// handlers of their own.
     ///
     /// # Errors
     /// [`LoadError`], whose text says what was searched and what to install.

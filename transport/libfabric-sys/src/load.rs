@@ -6,6 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::{fmt, mem};
 
+use crate::dispositions;
+
 /// The environment variable that names the library's file, instead of the system's search.
 pub const PATH_VARIABLE: &str = "TUTTI_LIBFABRIC";
 
@@ -125,7 +127,8 @@ fn dlopen(file: &OsStr) -> Result<*mut c_void, String> {
     let file = CString::new(file.as_bytes()).map_err(|_| "the path has a zero byte")?;
     // SAFETY: the text ends with a zero. Loading runs the library's initialisers: that is what was
     // asked for by naming it.
-    let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    let open = || unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    let handle = dispositions::kept(open);
     non_null(handle).ok_or_else(|| {
         // SAFETY: it has no precondition.
         let reason = unsafe { libc::dlerror() };
