@@ -1,10 +1,11 @@
-//! How events travel: a chunk of 64-bit words, header first, then a column of times and one of ids.
+//! How data travels: chunks of 64-bit words, header first. Events are a column of times and one of
+//! ids; everything else is [plain bytes](bytes).
 //!
 //! ```text
 //!   word 0   exchange number
 //!   word 1   count (32 bits) | flags (16)
 //!   word 2   sender's time in timebase ticks
-//!   word 3   id that narrow ids count from
+//!   word 3   id that narrow ids count from, else 0
 //!   times    count words of f64 bits, or a single word if all are equal
 //!   ids      two (32 bits) or four (16 bits, counted from word 3) to a word
 //! ```
@@ -12,6 +13,7 @@
 //! Times are bit-exact. An event costs 12 bytes, 10 if the port is narrow, 4 or 2 if all events of
 //! the batch have one time. Decoding trusts nothing: words that make no chunk are an error.
 
+pub(crate) mod bytes;
 mod decode;
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -50,13 +52,68 @@ pub(crate) struct Layout {
     lowest_id: u32,
 }
 
+/// What waits for one stream, or the rest of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Batch<'a> {
+    Events(&'a [Event], Layout),
+    Bytes(&'a [u8]),
+}
+
 /// Words that make no chunk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("a batch of {count} events with flags {flags:#x} does not fit {words} words")]
+#[error("a batch of {count} with flags {flags:#x} does not fit {words} words")]
 pub(crate) struct Corrupt {
     count: u64,
     flags: u64,
     words: usize,
+}
+
+impl Corrupt {
+    fn of(count: u64, flags: u64, words: usize) -> Self {
+        Self {
+            count,
+            flags,
+            words,
+        }
+    }
+}
+
+impl Batch<'_> {
+    /// How many events or bytes.
+    pub(crate) fn len(self) -> usize {
+        match self {
+            Self::Events(events, _) => events.len(),
+            Self::Bytes(bytes) => bytes.len(),
+        }
+    }
+
+    /// Writes a chunk of what follows the first `cursor`, as much as fits; only the chunk with the
+    /// last of it says that it is `last` and, if the header does, the `end`. Yields how many events
+    /// or bytes those are, and how many words.
+    pub(crate) fn encode(
+        self,
+        header: Header,
+        cursor: usize,
+        words: &[AtomicU64],
+    ) -> (usize, usize) {
+        let room = match self {
+            Self::Events(_, layout) => layout.capacity(words.len()),
+            Self::Bytes(_) => bytes::capacity(words.len()),
+        };
+        let left = self.len() - cursor;
+        let count = left.min(room);
+        let header = Header {
+            last: count == left,
+            end: header.end && count == left,
+            ..header
+        };
+        let part = cursor..cursor + count;
+        let written = match self {
+            Self::Events(events, layout) => encode(header, layout, &events[part], words),
+            Self::Bytes(bytes) => bytes::encode(header, &bytes[part], words),
+        };
+        (count, written)
+    }
 }
 
 impl Layout {
@@ -114,15 +171,8 @@ pub(crate) fn encode(
     events: &[Event],
     words: &[AtomicU64],
 ) -> usize {
-    let count = u32::try_from(events.len()).expect("a chunk holds fewer than 2^32 events");
-    let flags = flag(header.last, LAST)
-        | flag(header.end, END)
-        | flag(layout.one_time, ONE_TIME)
-        | flag(layout.narrow, NARROW);
-    put(&words[0], header.exchange);
-    put(&words[1], u64::from(count) | flags << 32);
-    put(&words[2], header.sent_at.0.cast_unsigned());
-    put(&words[3], u64::from(layout.lowest_id));
+    let flags = flag(layout.one_time, ONE_TIME) | flag(layout.narrow, NARROW);
+    put_header(header, events.len(), flags, layout.lowest_id, words);
     let body = &words[HEADER_WORDS..layout.words(events.len())];
     let (times, ids) = body.split_at(layout.time_words(events.len()));
     if layout.one_time {
@@ -140,6 +190,15 @@ pub(crate) fn encode(
         encode_wide_ids(events, ids);
     }
     HEADER_WORDS + body.len()
+}
+
+fn put_header(header: Header, count: usize, flags: u64, lowest_id: u32, words: &[AtomicU64]) {
+    let count = u32::try_from(count).expect("a chunk holds fewer than 2^32 events or bytes");
+    let flags = flags | flag(header.last, LAST) | flag(header.end, END);
+    put(&words[0], header.exchange);
+    put(&words[1], u64::from(count) | flags << 32);
+    put(&words[2], header.sent_at.0.cast_unsigned());
+    put(&words[3], u64::from(lowest_id));
 }
 
 fn encode_wide_ids(events: &[Event], ids: &[AtomicU64]) {
@@ -193,6 +252,9 @@ const LAST: u64 = 1;
 const END: u64 = 2;
 const ONE_TIME: u64 = 4;
 const NARROW: u64 = 8;
+/// The body is plain bytes, not events.
+const BYTES: u64 = 16;
+/// All flags of a chunk of events.
 const ALL_FLAGS: u64 = LAST | END | ONE_TIME | NARROW;
 
 #[cfg(test)]

@@ -94,6 +94,20 @@ pub enum Error {
         /// What it does publish.
         known: String,
     },
+    /// The two ends of a connection carry different things.
+    #[error("{place}: {output} sends {sent}, but {input} takes {wanted}")]
+    Kinds {
+        /// `file:line` of the connection.
+        place: String,
+        /// The output port, with its application.
+        output: String,
+        /// What it carries.
+        sent: String,
+        /// The input port, with its application.
+        input: String,
+        /// What it carries.
+        wanted: String,
+    },
     /// More ids are mapped than the width allows.
     #[error("{place}: port {port} maps ids up to {end}, but {limit_of} is {limit} wide")]
     Width {
@@ -158,7 +172,7 @@ pub enum Error {
         /// Who sent it.
         from: transport_core::Rank,
     },
-    /// A chunk of events makes no sense.
+    /// A chunk makes no sense.
     #[error("connection {connection}: {message}, sent by rank {rank}")]
     Corrupt {
         /// The connection.

@@ -18,6 +18,7 @@ mod error;
 mod file;
 mod index;
 pub mod job;
+mod kind;
 pub mod negotiate;
 pub mod plan;
 mod port;
@@ -35,9 +36,11 @@ pub use diagnostic::{Diagnostic, Diagnostics, Location, Severity};
 pub use error::Error;
 pub use index::{Globals, IndexError, IndexMap, Indexing, Interval};
 pub use job::{Application, Communication, Connection, Endpoint, Job};
+pub use kind::Kind;
 pub use port::{
-    Event, Handler, Ignore, InputOptions, InputPort, Order, OutputOptions, OutputPort, Outputs,
-    PerEvent, Port, Relay,
+    Event, Handler, Ignore, InputOptions, InputPort, Message, MessageInputOptions,
+    MessageInputPort, MessageOutputPort, Order, OutputOptions, OutputPort, Outputs, PerEvent, Port,
+    Relay,
 };
 pub use report::{Algorithm, Direction, PortReport, Report};
 pub use runtime::Runtime;

@@ -1,7 +1,10 @@
 //! Ports: handles for programs, events, and the handlers that take them.
 
+mod messages;
 mod outputs;
 
+pub use messages::Message;
+pub(crate) use messages::{MessageLog, are_whole, split_first};
 pub use outputs::Outputs;
 pub(crate) use outputs::{OutletPlace, Output};
 
@@ -15,23 +18,37 @@ pub struct Event {
     pub id: u32,
 }
 
-/// Handle of a published output port; valid for the [`Setup`](crate::Setup) that made it and the
-/// [`Runtime`](crate::Runtime) it becomes.
+/// Handle of a published output port for events; valid for the [`Setup`](crate::Setup) that made it
+/// and the [`Runtime`](crate::Runtime) it becomes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct OutputPort(pub(crate) u32);
 
-/// Handle of a published input port; valid for the [`Setup`](crate::Setup) that made it and the
-/// [`Runtime`](crate::Runtime) it becomes.
+/// Handle of a published input port for events; valid for the [`Setup`](crate::Setup) that made it
+/// and the [`Runtime`](crate::Runtime) it becomes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct InputPort(pub(crate) u32);
 
-/// A published port of either direction.
+/// Handle of a published output port for messages; valid for the [`Setup`](crate::Setup) that made
+/// it and the [`Runtime`](crate::Runtime) it becomes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct MessageOutputPort(pub(crate) u32);
+
+/// Handle of a published input port for messages; valid for the [`Setup`](crate::Setup) that made
+/// it and the [`Runtime`](crate::Runtime) it becomes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct MessageInputPort(pub(crate) u32);
+
+/// A published port of any kind and either direction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Port {
     /// Events leave here.
     Output(OutputPort),
     /// Events arrive here.
     Input(InputPort),
+    /// Messages leave here.
+    MessageOutput(MessageOutputPort),
+    /// Messages arrive here.
+    MessageInput(MessageInputPort),
 }
 
 /// What a program asks of an output port.
@@ -54,6 +71,28 @@ pub struct InputOptions {
     pub order: Order,
 }
 
+/// What a program asks of an input port for messages.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct MessageInputOptions {
+    /// Seconds by which a message may be handed over late.
+    pub acceptable_latency: f64,
+    /// Ticks of the receiver that one exchange may cover; `None` leaves it to the sender or to the
+    /// default. At least 1.
+    pub max_buffered: Option<u64>,
+    /// Whether this rank takes messages. Its senders need not send any to one that does not.
+    pub takes: bool,
+}
+
+impl Default for MessageInputOptions {
+    fn default() -> Self {
+        Self {
+            acceptable_latency: 0.0,
+            max_buffered: None,
+            takes: true,
+        }
+    }
+}
+
 /// In which order one delivery lists its events. Either way they ascend in time for each id, and
 /// two runs deliver alike.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -67,12 +106,17 @@ pub enum Order {
     ByTime,
 }
 
-/// Takes deliveries. Called inside `Setup::start`, `Runtime::tick` and `Runtime::finalize` only, at
-/// most once per port and communication, never without events.
+/// Takes deliveries. Called inside `Setup::start`, `Runtime::tick` and `Runtime::finalize` only,
+/// and port by port in the order of the file. What is inserted into outputs is sent from the next
+/// tick on.
 pub trait Handler {
-    /// Takes the events of one delivery; may insert events into outputs, to be sent from the next
-    /// tick on.
+    /// Takes the events of one delivery: at most one call per port and communication, never without
+    /// events.
     fn events(&mut self, outputs: &mut Outputs, port: InputPort, events: &[Event]);
+
+    /// Takes one message. The messages of one communication come by sending rank, those of a rank
+    /// as it inserted them. Ignored if not implemented.
+    fn message(&mut self, _outputs: &mut Outputs, _port: MessageInputPort, _message: Message<'_>) {}
 }
 
 impl<H: FnMut(InputPort, &[Event])> Handler for H {
@@ -123,5 +167,17 @@ impl From<OutputPort> for Port {
 impl From<InputPort> for Port {
     fn from(port: InputPort) -> Self {
         Self::Input(port)
+    }
+}
+
+impl From<MessageOutputPort> for Port {
+    fn from(port: MessageOutputPort) -> Self {
+        Self::MessageOutput(port)
+    }
+}
+
+impl From<MessageInputPort> for Port {
+    fn from(port: MessageInputPort) -> Self {
+        Self::MessageInput(port)
     }
 }

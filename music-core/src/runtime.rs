@@ -10,10 +10,10 @@ use transport_core::{Deadline, Driver, Fabric, Nanos, Running, WaitError};
 
 use crate::Error;
 use crate::job::Job;
-use crate::port::{Event, Handler, OutputPort, Outputs};
+use crate::port::{Event, Handler, MessageOutputPort, OutputPort, Outputs};
 use crate::report::Algorithm;
 use crate::stall::{Lacking, Member, Observer, Stall};
-use crate::stream::{Bad, Exchange, Missing, Turn};
+use crate::stream::{Bad, Exchange, Missing, Target, Turn};
 use crate::time::Ticks;
 
 pub(crate) use deliver::Arrangement;
@@ -136,6 +136,12 @@ impl<F: Fabric> Runtime<F> {
         self.outputs.insert_event(port, time, id);
     }
 
+    /// Sends a message with the next exchange; see [`Outputs::insert_message`].
+    #[inline]
+    pub fn insert_message(&mut self, port: MessageOutputPort, time: f64, bytes: &[u8]) {
+        self.outputs.insert_message(port, time, bytes);
+    }
+
     /// The ranks of this application, and the driver to talk to them with.
     pub fn communicator(&mut self) -> (&mut Communicator, &mut Driver<F>) {
         (&mut self.team, &mut self.driver)
@@ -226,10 +232,20 @@ impl<F: Fabric> Runtime<F> {
             let due = inlet.schedule.due(now);
             inlet.taken = due;
             let streams = &mut incoming[inlet.streams.clone()];
-            let events = deliver::arrange(streams, due, inlet.arrangement, &mut self.delivery);
-            if !events.is_empty() {
-                inlet.events += events.len() as u64;
-                handler.events(&mut self.outputs, inlet.port, events);
+            match inlet.target {
+                Target::Events(port, arrangement) => {
+                    let events = deliver::arrange(streams, due, arrangement, &mut self.delivery);
+                    if !events.is_empty() {
+                        inlet.events += events.len() as u64;
+                        handler.events(&mut self.outputs, port, events);
+                    }
+                }
+                Target::Messages(port) => {
+                    for message in deliver::messages(streams, due) {
+                        inlet.events += 1;
+                        handler.message(&mut self.outputs, port, message);
+                    }
+                }
             }
             for stream in streams {
                 stream.discard(due);

@@ -10,6 +10,7 @@ mod build;
 mod connect;
 mod declare;
 mod extents;
+mod ports;
 mod routes;
 mod schedules;
 mod wire;
@@ -21,15 +22,14 @@ use collectives::Communicator;
 use transport_core::{Driver, Fabric, Nanos};
 
 use crate::Error;
-use crate::index::{IndexMap, Indexing};
 use crate::job::{Connection, Job};
-use crate::port::{Handler, InputOptions, InputPort, OutputOptions, OutputPort, Outputs, Port};
-use crate::report::Direction;
+use crate::port::{Handler, Outputs};
 use crate::runtime::{Runtime, Start};
 use crate::stall::{Member, Observer};
 use crate::stream::Exchange;
 
 use agree::Agreed;
+use ports::{Incoming, Outgoing, Published};
 use world::World;
 
 /// A rank of an application that has not started its simulation yet.
@@ -40,23 +40,8 @@ pub struct Setup<F: Fabric> {
     job: Arc<Job>,
     application: usize,
     observer: Box<dyn Observer>,
-    outputs: Vec<Published<OutputOptions>>,
-    inputs: Vec<Published<InputOptions>>,
-}
-
-/// A port that the program published.
-#[derive(Debug)]
-struct Published<O> {
-    name: String,
-    mapped: Option<Mapped<O>>,
-}
-
-/// What a program said when it mapped a port.
-#[derive(Debug)]
-struct Mapped<O> {
-    map: IndexMap,
-    indexing: Indexing,
-    options: O,
+    outputs: Vec<Published<Outgoing>>,
+    inputs: Vec<Published<Incoming>>,
 }
 
 impl<F: Fabric> Setup<F> {
@@ -115,83 +100,6 @@ impl<F: Fabric> Setup<F> {
     /// The ranks of this application, and the driver to talk to them with.
     pub fn communicator(&mut self) -> (&mut Communicator, &mut Driver<F>) {
         (&mut self.team, &mut self.driver)
-    }
-
-    /// Publishes an output port. It need not be connected.
-    ///
-    /// # Errors
-    /// [`Error::PublishedTwice`], or [`Error::Direction`] if the file makes it an input.
-    pub fn publish_event_output(&mut self, name: &str) -> Result<OutputPort, Error> {
-        self.check_name(name, Direction::Output)?;
-        self.outputs.push(Published {
-            name: name.to_owned(),
-            mapped: None,
-        });
-        Ok(OutputPort(handle(self.outputs.len())))
-    }
-
-    /// Publishes an input port. It need not be connected.
-    ///
-    /// # Errors
-    /// [`Error::PublishedTwice`], or [`Error::Direction`] if the file makes it an output.
-    pub fn publish_event_input(&mut self, name: &str) -> Result<InputPort, Error> {
-        self.check_name(name, Direction::Input)?;
-        self.inputs.push(Published {
-            name: name.to_owned(),
-            mapped: None,
-        });
-        Ok(InputPort(handle(self.inputs.len())))
-    }
-
-    /// Whether the file connects a port.
-    pub fn is_connected(&self, port: impl Into<Port>) -> bool {
-        self.connections_of(port.into()).next().is_some()
-    }
-
-    /// The width that the file gives a port; `None` if it gives none or does not connect it. With
-    /// several connections, the largest.
-    pub fn width(&self, port: impl Into<Port>) -> Option<u64> {
-        self.connections_of(port.into())
-            .filter_map(|connection| connection.width)
-            .max()
-    }
-
-    /// Says which ids this rank sends through a port. Mapping an unconnected port has no effect.
-    ///
-    /// # Errors
-    /// [`Error::MappedTwice`], [`Error::MaxBuffered`].
-    pub fn map_output(
-        &mut self,
-        port: OutputPort,
-        map: IndexMap,
-        indexing: Indexing,
-        options: OutputOptions,
-    ) -> Result<(), Error> {
-        let published = &mut self.outputs[port.0 as usize];
-        check_buffering(&published.name, options.max_buffered)?;
-        published.map(map, indexing, options)
-    }
-
-    /// Says which ids this rank wants from a port. Mapping an unconnected port has no effect.
-    ///
-    /// # Errors
-    /// [`Error::MappedTwice`], [`Error::MaxBuffered`], [`Error::Time`] if the latency cannot be
-    /// counted in the timebase.
-    pub fn map_input(
-        &mut self,
-        port: InputPort,
-        map: IndexMap,
-        indexing: Indexing,
-        options: InputOptions,
-    ) -> Result<(), Error> {
-        let published = &mut self.inputs[port.0 as usize];
-        check_buffering(&published.name, options.max_buffered)?;
-        let latency = self.job.timebase.ticks(options.acceptable_latency);
-        latency.map_err(|source| Error::Time {
-            what: format!("acceptable latency of port {}", published.name),
-            source,
-        })?;
-        published.map(map, indexing, options)
     }
 
     /// Agrees with all other ranks and starts the simulation; `tick_seconds` is the step of this
@@ -277,86 +185,9 @@ impl<F: Fabric> Setup<F> {
             rank: self.rank(),
         }
     }
-
-    fn check_name(&self, name: &str, direction: Direction) -> Result<(), Error> {
-        let outputs = self.outputs.iter().map(|port| &port.name);
-        if outputs
-            .chain(self.inputs.iter().map(|port| &port.name))
-            .any(|known| known == name)
-        {
-            return Err(Error::PublishedTwice {
-                port: name.to_owned(),
-            });
-        }
-        let against = self.job.connections.iter().find(|connection| {
-            let end = match direction {
-                Direction::Output => &connection.receiver,
-                Direction::Input => &connection.sender,
-            };
-            end.application == self.application && end.port == name
-        });
-        match against {
-            None => Ok(()),
-            Some(connection) => Err(Error::Direction {
-                place: place_of(&self.job, connection),
-                application: self.job.applications[self.application].name.clone(),
-                port: name.to_owned(),
-                file: match direction {
-                    Direction::Output => Direction::Input,
-                    Direction::Input => Direction::Output,
-                },
-                program: direction,
-            }),
-        }
-    }
-
-    fn connections_of(&self, port: Port) -> impl Iterator<Item = &Connection> {
-        let (name, output) = match port {
-            Port::Output(port) => (&self.outputs[port.0 as usize].name, true),
-            Port::Input(port) => (&self.inputs[port.0 as usize].name, false),
-        };
-        self.job.connections.iter().filter(move |connection| {
-            let end = if output {
-                &connection.sender
-            } else {
-                &connection.receiver
-            };
-            end.application == self.application && end.port == *name
-        })
-    }
-}
-
-impl<O> Published<O> {
-    fn map(&mut self, map: IndexMap, indexing: Indexing, options: O) -> Result<(), Error> {
-        if self.mapped.is_some() {
-            return Err(Error::MappedTwice {
-                port: self.name.clone(),
-            });
-        }
-        self.mapped = Some(Mapped {
-            map,
-            indexing,
-            options,
-        });
-        Ok(())
-    }
-}
-
-fn check_buffering(port: &str, max_buffered: Option<u64>) -> Result<(), Error> {
-    match max_buffered {
-        Some(0) => Err(Error::MaxBuffered {
-            port: port.to_owned(),
-        }),
-        _ => Ok(()),
-    }
 }
 
 /// `file:line` of a connection.
 fn place_of(job: &Job, connection: &Connection) -> String {
     format!("{}:{}", job.file, connection.location.line)
-}
-
-/// The handle of the port that was just pushed as the `count`-th.
-fn handle(count: usize) -> u32 {
-    u32::try_from(count - 1).expect("fewer ports than 2^32")
 }

@@ -1,4 +1,4 @@
-//! Streams: how chunks of events get from one sending rank to the readers of one node.
+//! Streams: how chunks get from one sending rank to the readers of one node.
 //!
 //! A stream is a ring of slots in the heap of its *home*, a receiving rank. Each slot has a data
 //! counter at the home, which says how often it was filled, and a credit counter at the sender,
@@ -18,13 +18,15 @@
 mod exchange;
 mod incoming;
 mod outgoing;
+mod queue;
 mod turn;
 
 use transport_core::{Counter, Offset, Rank};
 
-pub(crate) use exchange::{Exchange, Inlet, Missing, Outflow, Waits};
-pub(crate) use incoming::{Filter, Incoming};
+pub(crate) use exchange::{Exchange, Inlet, Missing, Outflow, Target, Waits};
+pub(crate) use incoming::Incoming;
 pub(crate) use outgoing::{Outgoing, Staging};
+pub(crate) use queue::{Filter, Queue};
 pub(crate) use turn::{Bad, Turn};
 
 /// One counter per slot, each counting the uses of its slot from the value it had at the start.

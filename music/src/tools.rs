@@ -1,4 +1,4 @@
-//! The event tools: small programs with the reference's names, options and files.
+//! The tools: small programs with the reference's names, options and files.
 //!
 //! Each has its options here, which the checker reads too, and a function that runs it.
 
@@ -8,6 +8,7 @@ mod delivery;
 mod format;
 mod generator;
 mod logger;
+mod message_source;
 pub mod options;
 mod output;
 mod population;
@@ -76,6 +77,11 @@ pub fn eventsink() -> ExitCode {
 /// The program `eventsource`.
 pub fn eventsource() -> ExitCode {
     main(source::run)
+}
+
+/// The program `messagesource`.
+pub fn messagesource() -> ExitCode {
+    main(message_source::run)
 }
 
 /// The program `population`.

@@ -7,7 +7,8 @@
 use std::ops::{Deref, DerefMut};
 
 use music_core::{
-    Event, Handler, IndexMap, Indexing, InputOptions, InputPort, Job, Outputs, Report,
+    Event, Handler, IndexMap, Indexing, InputOptions, InputPort, Job, Message, MessageInputPort,
+    Outputs, Report,
 };
 
 use crate::{Error, join};
@@ -209,6 +210,10 @@ impl<H: Handler> Handler for Spoiling<'_, H> {
         if !events.is_empty() {
             self.handler.events(outputs, port, &events);
         }
+    }
+
+    fn message(&mut self, outputs: &mut Outputs, port: MessageInputPort, message: Message<'_>) {
+        self.handler.message(outputs, port, message);
     }
 }
 

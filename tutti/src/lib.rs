@@ -53,8 +53,9 @@ pub use music_core::plan;
 pub use music_core::{
     Algorithm, Application, Communication, Connection, Diagnostic, Diagnostics, Direction,
     Endpoint, Event, Handler, Ignore, IndexError, IndexMap, Indexing, InputOptions, InputPort, Job,
-    Location, Order, OutputOptions, OutputPort, Outputs, PerEvent, Port, PortReport, Relay, Report,
-    Severity, Ticks, TimeError, Timebase,
+    Kind, Location, Message, MessageInputOptions, MessageInputPort, MessageOutputPort, Order,
+    OutputOptions, OutputPort, Outputs, PerEvent, Port, PortReport, Relay, Report, Severity, Ticks,
+    TimeError, Timebase,
 };
 
 /// Environment variable with the absolute path of the `.music` file.

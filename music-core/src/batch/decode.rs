@@ -77,19 +77,11 @@ struct Parts<'a> {
 impl<'a> Parts<'a> {
     fn new(words: &'a [AtomicU64]) -> Result<Self, Corrupt> {
         let [exchange, shape, sent_at, lowest_id, body @ ..] = words else {
-            return Err(Corrupt {
-                count: 0,
-                flags: 0,
-                words: words.len(),
-            });
+            return Err(Corrupt::of(0, 0, words.len()));
         };
         let shape = value(shape);
         let (count, flags) = (shape & u64::from(u32::MAX), shape >> 32);
-        let corrupt = Corrupt {
-            count,
-            flags,
-            words: words.len(),
-        };
+        let corrupt = Corrupt::of(count, flags, words.len());
         let lowest_id = u32::try_from(value(lowest_id)).map_err(|_| corrupt)?;
         let count = usize::try_from(count).map_err(|_| corrupt)?;
         let layout = Layout {

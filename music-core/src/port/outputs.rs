@@ -1,21 +1,24 @@
-//! Where inserted events wait to be sent.
+//! Where events and messages wait to be sent.
 //!
 //! Most ports have one connection all of whose streams get the same events, of ids that lie close
 //! together. Such a port has a *lane*: an insertion is a range check and a push. All others go
 //! through their connections' routers.
 
-use crate::batch::Layout;
+use crate::batch::{Batch, Layout};
 use crate::index::{Globals, IndexMap, Indexing};
-use crate::port::{Event, OutputPort};
+use crate::kind::Kind;
+use crate::port::{Event, Message, MessageLog, MessageOutputPort, OutputPort};
 use crate::route::Outlet;
 
 /// The output ports of a rank while the simulation runs.
 #[derive(Debug, Default)]
 pub struct Outputs {
     ports: Vec<Output>,
+    /// By port, a log for each connection that leaves it; empty for ports of other kinds.
+    messages: Vec<Vec<MessageLog>>,
 }
 
-/// One output port: a lane, or its numbering and the connections that leave it.
+/// One output port for events: a lane, or its numbering and the connections that leave it.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     lane: Lane,
@@ -37,13 +40,15 @@ struct Lane {
 /// Where a connection's batches are found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct OutletPlace {
+    pub(crate) kind: Kind,
     pub(crate) port: usize,
     pub(crate) outlet: usize,
 }
 
 impl Outputs {
-    pub(crate) fn new(ports: Vec<Output>) -> Self {
-        Self { ports }
+    /// Both lists have an entry for each port, empty if it is of another kind.
+    pub(crate) fn new(ports: Vec<Output>, messages: Vec<Vec<MessageLog>>) -> Self {
+        Self { ports, messages }
     }
 
     /// Sends an event with the next exchange. A no-op if the port is not connected, if the index is
@@ -62,8 +67,23 @@ impl Outputs {
         }
     }
 
-    /// The events that wait for a stream of a connection.
-    pub(crate) fn batch(&self, place: OutletPlace, stream: usize) -> &[Event] {
+    /// Sends a message with the next exchange, to every rank of every application that the port is
+    /// connected to. The bytes are copied. A no-op if the port is not connected or not mapped.
+    pub fn insert_message(&mut self, port: MessageOutputPort, time: f64, bytes: &[u8]) {
+        for log in self.messages.get_mut(port.0 as usize).into_iter().flatten() {
+            log.insert(Message { time, bytes });
+        }
+    }
+
+    /// What waits for a stream of a connection, events laid out as [`layout`](Self::layout) says.
+    pub(crate) fn batch(&self, place: OutletPlace, stream: usize, layout: Layout) -> Batch<'_> {
+        match place.kind {
+            Kind::Events => Batch::Events(self.events(place, stream), layout),
+            Kind::Messages => Batch::Bytes(self.messages[place.port][place.outlet].bytes()),
+        }
+    }
+
+    fn events(&self, place: OutletPlace, stream: usize) -> &[Event] {
         let output = &self.ports[place.port];
         match output.lane.size {
             0 => output.outlets[place.outlet].batch(stream),
@@ -71,14 +91,23 @@ impl Outputs {
         }
     }
 
-    /// How a stream's batch is laid out.
+    /// How a stream's batch of events is laid out; of no meaning for other kinds.
     pub(crate) fn layout(&self, place: OutletPlace, stream: usize) -> Layout {
-        let (begin, end) = self.ports[place.port].outlets[place.outlet].bounds();
-        Layout::of(self.batch(place, stream), begin, u64::from(end))
+        match place.kind {
+            Kind::Events => {
+                let (begin, end) = self.ports[place.port].outlets[place.outlet].bounds();
+                Layout::of(self.events(place, stream), begin, u64::from(end))
+            }
+            Kind::Messages => Layout::of(&[], 0, 0),
+        }
     }
 
-    /// A connection's events have been sent; yields how many they were, each counted once.
+    /// What waited at a connection has been sent; yields how many events or messages they were,
+    /// each counted once.
     pub(crate) fn clear(&mut self, place: OutletPlace) -> u64 {
+        if place.kind == Kind::Messages {
+            return self.messages[place.port][place.outlet].clear();
+        }
         let output = &mut self.ports[place.port];
         if output.lane.size == 0 {
             return output.outlets[place.outlet].clear();
@@ -147,10 +176,14 @@ mod tests {
     use crate::route::Router;
 
     const PORT: OutputPort = OutputPort(0);
-    const PLACE: OutletPlace = OutletPlace { port: 0, outlet: 0 };
+    const PLACE: OutletPlace = OutletPlace {
+        kind: Kind::Events,
+        port: 0,
+        outlet: 0,
+    };
 
     fn outputs(map: &IndexMap, indexing: Indexing, outlets: Vec<Outlet>) -> Outputs {
-        Outputs::new(vec![Output::new(map, indexing, outlets)])
+        Outputs::new(vec![Output::new(map, indexing, outlets)], vec![Vec::new()])
     }
 
     fn shared() -> Outlet {
@@ -161,7 +194,7 @@ mod tests {
         for id in 0..20 {
             outputs.insert_event(PORT, 0.5, id);
         }
-        let batch = outputs.batch(PLACE, 0).iter();
+        let batch = outputs.events(PLACE, 0).iter();
         batch.map(|event| event.id).collect()
     }
 

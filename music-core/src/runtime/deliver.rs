@@ -1,6 +1,6 @@
-//! One delivery: the events of a port's sending ranks in one documented order.
+//! One delivery: what a port's sending ranks sent, in one documented order.
 
-use crate::port::Event;
+use crate::port::{Event, Message, split_first};
 use crate::stream::Incoming;
 
 /// How the events of a delivery are arranged.
@@ -47,6 +47,18 @@ pub(crate) fn arrange<'a>(
         sort(buffer);
     }
     buffer
+}
+
+/// The messages of all exchanges up to `exchange`, by sending rank.
+pub(crate) fn messages(streams: &[Incoming], exchange: u64) -> impl Iterator<Item = Message<'_>> {
+    streams.iter().flat_map(move |stream| {
+        let mut row = stream.ready_messages(exchange);
+        std::iter::from_fn(move || {
+            let (message, rest) = split_first(row)?;
+            row = rest;
+            Some(message)
+        })
+    })
 }
 
 /// Stable, and total: a time that is not a number has its place too.

@@ -10,7 +10,8 @@ use super::wire::{Reader, Writer};
 use super::world::malformed;
 use super::{Setup, place_of};
 use crate::Error;
-use crate::job::Job;
+use crate::job::{Connection, Job};
+use crate::kind::Kind;
 use crate::report::{Algorithm, Direction};
 use crate::schedule::Schedule;
 use crate::time::Ticks;
@@ -33,6 +34,7 @@ pub(crate) struct Agreed {
 /// A connection after the agreement.
 #[derive(Debug)]
 pub(crate) struct Link {
+    pub(crate) kind: Kind,
     pub(crate) schedule: Schedule,
     /// One past the highest id that anybody maps.
     pub(crate) end: u64,
@@ -54,9 +56,11 @@ pub(super) fn agree<F: Fabric>(setup: &mut Setup<F>, tick_seconds: f64) -> Resul
     // Every application has a rank 0, so the values are in the order of the applications.
     let declarations: Vec<Declaration> = declarations.into_values().collect();
     check_ports(&job, &declarations)?;
+    let kinds = kinds(&job, &declarations)?;
     let extents = Extents::of(&job, &all);
     let told = setup.driver.fabric().rank() == Rank(0);
-    for (extents, connection) in extents.iter().zip(&job.connections) {
+    let wide = extents.iter().zip(&job.connections).zip(&kinds);
+    for ((extents, connection), _) in wide.filter(|(_, kind)| kind.has_ids()) {
         if let Some(warning) = extents.check(&job, connection)?.filter(|_| told) {
             setup.observer.warning(&warning);
         }
@@ -66,10 +70,12 @@ pub(super) fn agree<F: Fabric>(setup: &mut Setup<F>, tick_seconds: f64) -> Resul
     let slack = schedules.iter().fold(Ticks::ZERO, slack);
     let topology = setup.driver.fabric().topology();
     let links = schedules.into_iter().zip(&extents).zip(&job.connections);
-    let links = links.map(|((schedule, extents), connection)| {
+    let links = links.zip(kinds);
+    let links = links.map(|(((schedule, extents), connection), kind)| {
         let receivers = &members[connection.receiver.application];
-        let (algorithm, reason) = choose(connection, extents, receivers, topology);
+        let (algorithm, reason) = choose(connection, kind, extents, receivers, topology);
         Link {
+            kind,
             schedule,
             end: extents.sender_end.max(extents.receiver_end),
             algorithm,
@@ -242,6 +248,31 @@ fn check_ports(job: &Job, declarations: &[Declaration]) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// What each connection carries, the same at both its ends.
+fn kinds(job: &Job, declarations: &[Declaration]) -> Result<Vec<Kind>, Error> {
+    let asked = |connection: &Connection| {
+        let (from, to) = (&connection.sender, &connection.receiver);
+        let output = (Direction::Output, from.port.clone());
+        let input = (Direction::Input, to.port.clone());
+        let output = declarations[from.application].ports.get(&output)?;
+        Some((output, declarations[to.application].ports.get(&input)?))
+    };
+    let kind = |connection| {
+        let (output, input) = asked(connection).expect("every connected port is published");
+        if output.kind == input.kind {
+            return Ok(output.kind);
+        }
+        Err(Error::Kinds {
+            place: place_of(job, connection),
+            output: job.endpoint_name(&connection.sender),
+            sent: output.kind.to_string(),
+            input: job.endpoint_name(&connection.receiver),
+            wanted: input.kind.to_string(),
+        })
+    };
+    job.connections.iter().map(kind).collect()
 }
 
 fn known(declared: &Declaration, direction: Direction) -> String {

@@ -5,20 +5,24 @@ use std::collections::{BTreeMap, HashSet};
 
 use transport_core::{Fabric, Offset, Rank, WORD_BYTES};
 
+use super::Setup;
 use super::agree::Agreed;
 use super::connect::StreamKey;
+use super::ports::{self, Mapped};
 use super::routes::Routes;
 use super::wire::{Malformed, Reader};
-use super::{Mapped, Setup};
 use crate::Error;
 use crate::batch::HEADER_WORDS;
 use crate::index::{Indexing, Locals};
-use crate::port::{InputOptions, InputPort, Order, OutletPlace, Output, Outputs};
+use crate::kind::Kind;
+use crate::port::{InputPort, MessageInputPort, MessageLog, Order, OutletPlace, Output, Outputs};
 use crate::report::Algorithm;
 use crate::route::{Outlet, Router};
 use crate::runtime::Arrangement;
 use crate::space::Plan;
-use crate::stream::{Exchange, Filter, Incoming, Inlet, Outflow, Outgoing, Ring, Slots, Staging};
+use crate::stream::{
+    Exchange, Filter, Incoming, Inlet, Outflow, Outgoing, Queue, Ring, Slots, Staging, Target,
+};
 
 /// Puts this rank's ends together.
 pub(super) fn build<F: Fabric>(
@@ -33,7 +37,7 @@ pub(super) fn build<F: Fabric>(
     for (home, words) in answered {
         let mut reader = Reader::new(words);
         while reader.more() {
-            read_answer(&mut reader, *home, &mut rings, &mut incoming)
+            read_answer(&mut reader, *home, agreed, &mut rings, &mut incoming)
                 .map_err(|_| Error::Malformed { from: *home })?;
         }
     }
@@ -63,6 +67,7 @@ type Arrivals = BTreeMap<(usize, u32), Incoming>;
 fn read_answer(
     reader: &mut Reader<'_>,
     home: Rank,
+    agreed: &Agreed,
     rings: &mut BTreeMap<StreamKey, Ring>,
     incoming: &mut Arrivals,
 ) -> Result<(), Malformed> {
@@ -80,7 +85,11 @@ fn read_answer(
         1 => None,
         _ => Some((reader.slots()?, readers)),
     };
-    let stream = Incoming::new(ring, (sender, number), credit, shared);
+    let queue = match agreed.links.get(connection).ok_or(Malformed)?.kind {
+        Kind::Events => Queue::Events(Vec::new()),
+        Kind::Messages => Queue::Messages(Vec::new()),
+    };
+    let stream = Incoming::new(ring, (sender, number), credit, shared, queue);
     incoming.insert((connection, number), stream);
     Ok(())
 }
@@ -97,6 +106,7 @@ fn outflows<F: Fabric>(
     let fabric = setup.driver.fabric();
     let me = fabric.rank();
     let mut ports: Vec<Vec<Outlet>> = setup.outputs.iter().map(|_| Vec::new()).collect();
+    let mut messages: Vec<Vec<MessageLog>> = setup.outputs.iter().map(|_| Vec::new()).collect();
     for (index, connection) in setup.job.connections.iter().enumerate() {
         if connection.sender.application != setup.application {
             continue;
@@ -123,12 +133,19 @@ fn outflows<F: Fabric>(
                 readers.clone().into(),
             ));
         }
-        let place = OutletPlace {
-            port,
-            outlet: ports[port].len(),
+        let kind = agreed.links[index].kind;
+        let outlet = match kind {
+            Kind::Events => {
+                let router = Router::new(plan.runs);
+                ports[port].push(Outlet::new(router, plan.sets, plan.streams.len()));
+                ports[port].len() - 1
+            }
+            Kind::Messages => {
+                messages[port].push(MessageLog::new(plan.streams.len()));
+                messages[port].len() - 1
+            }
         };
-        let router = Router::new(plan.runs);
-        ports[port].push(Outlet::new(router, plan.sets, plan.streams.len()));
+        let place = OutletPlace { kind, port, outlet };
         let schedule = agreed.links[index].schedule;
         built.outflows.push(Outflow::new(
             index,
@@ -143,7 +160,7 @@ fn outflows<F: Fabric>(
             Output::new(&mapped.map, mapped.indexing, outlets)
         })
     });
-    Ok(Outputs::new(outputs.collect()))
+    Ok(Outputs::new(outputs.collect(), messages))
 }
 
 /// Builds the receiving ends.
@@ -160,9 +177,9 @@ fn inlets<F: Fabric>(
         }
         let known = setup.inputs.iter().zip(0..).find_map(|(port, number)| {
             let mapped = port.mapped.as_ref()?;
-            (port.name == connection.receiver.port).then_some((InputPort(number), mapped))
+            (port.name == connection.receiver.port).then_some((number, mapped))
         });
-        let (port, mapped) = known.expect("agreed: every connected port is mapped");
+        let (number, mapped) = known.expect("agreed: every connected port is mapped");
         let later = incoming.split_off(&(index + 1, 0));
         let first = built.incoming.len();
         built.incoming.extend(incoming.into_values());
@@ -171,18 +188,31 @@ fn inlets<F: Fabric>(
         built.inlets.push(Inlet::new(
             index,
             link.schedule,
-            port,
+            target(
+                link.kind,
+                number,
+                mapped.own.order,
+                overlaps.contains(&index),
+            ),
             first..built.incoming.len(),
             filter(mapped, link.algorithm),
-            match mapped.options.order {
-                Order::ByRank if !overlaps.contains(&index) => Arrangement::ByRank,
-                _ => Arrangement::ByTime,
-            },
         ));
     }
 }
 
-fn filter(mapped: &Mapped<InputOptions>, algorithm: Algorithm) -> Filter {
+/// Where an inlet hands over, for the input port with this number.
+fn target(kind: Kind, number: u32, order: Order, overlaps: bool) -> Target {
+    let arrangement = match order {
+        Order::ByRank if !overlaps => Arrangement::ByRank,
+        _ => Arrangement::ByTime,
+    };
+    match kind {
+        Kind::Events => Target::Events(InputPort(number), arrangement),
+        Kind::Messages => Target::Messages(MessageInputPort(number)),
+    }
+}
+
+fn filter(mapped: &Mapped<ports::Incoming>, algorithm: Algorithm) -> Filter {
     match (mapped.indexing, algorithm) {
         (Indexing::Local, _) => Filter::ToLocal(Locals::new(&mapped.map)),
         (Indexing::Global, Algorithm::Allgather) => Filter::Mapped(Locals::new(&mapped.map)),

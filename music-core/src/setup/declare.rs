@@ -9,6 +9,7 @@ use super::wire::{Malformed, Reader, Writer};
 use crate::Error;
 use crate::index::IndexMap;
 use crate::job::Job;
+use crate::kind::Kind;
 use crate::report::Direction;
 use crate::time::Ticks;
 
@@ -22,6 +23,7 @@ pub(super) struct Declaration {
 /// What an application asks of a port.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Asked {
+    pub(super) kind: Kind,
     pub(super) mapped: bool,
     pub(super) latency: Ticks,
     pub(super) max_buffered: Option<u64>,
@@ -55,20 +57,22 @@ impl Declaration {
         for port in &setup.outputs {
             let mapped = port.mapped.as_ref();
             let asked = Asked {
+                kind: port.kind,
                 mapped: mapped.is_some(),
                 latency: Ticks::ZERO,
-                max_buffered: mapped.and_then(|mapped| mapped.options.max_buffered),
+                max_buffered: mapped.and_then(|mapped| mapped.max_buffered),
             };
             ports.insert((Direction::Output, port.name.clone()), asked);
         }
         for port in &setup.inputs {
             let mapped = port.mapped.as_ref();
-            let seconds = mapped.map_or(0.0, |mapped| mapped.options.acceptable_latency);
+            let seconds = mapped.map_or(0.0, |mapped| mapped.own.latency);
             let asked = Asked {
+                kind: port.kind,
                 mapped: mapped.is_some(),
                 // Checked when the port was mapped.
                 latency: setup.job.timebase.ticks(seconds).unwrap_or_default(),
-                max_buffered: mapped.and_then(|mapped| mapped.options.max_buffered),
+                max_buffered: mapped.and_then(|mapped| mapped.max_buffered),
             };
             ports.insert((Direction::Input, port.name.clone()), asked);
         }
@@ -82,6 +86,7 @@ impl Declaration {
             writer
                 .flag(*direction == Direction::Input)
                 .text(name)
+                .number(asked.kind.code())
                 .flag(asked.mapped)
                 .number(asked.latency.0.cast_unsigned())
                 .number(asked.max_buffered.unwrap_or(0));
@@ -99,6 +104,7 @@ impl Declaration {
             };
             let name = reader.text()?;
             let asked = Asked {
+                kind: Kind::of_code(reader.number()?).ok_or(Malformed)?,
                 mapped: reader.flag()?,
                 latency: Ticks(reader.number()?.cast_signed()),
                 max_buffered: Some(reader.number()?).filter(|&ticks| ticks > 0),
@@ -140,6 +146,9 @@ impl Declaration {
 
 impl Asked {
     fn difference(&self, other: &Self) -> Option<&'static str> {
+        if self.kind != other.kind {
+            return Some("what it carries");
+        }
         if self.mapped != other.mapped {
             return Some("is it mapped");
         }
@@ -217,6 +226,7 @@ mod tests {
 
     fn declaration() -> Declaration {
         let asked = Asked {
+            kind: Kind::Events,
             mapped: true,
             latency: Ticks(5),
             max_buffered: None,
@@ -261,6 +271,10 @@ mod tests {
         assert_eq!(
             changed(&|other| other.ports.get_mut(&input).unwrap().latency = Ticks(6)),
             "port in (its acceptable latency)"
+        );
+        assert_eq!(
+            changed(&|other| other.ports.get_mut(&input).unwrap().kind = Kind::Messages),
+            "port in (what it carries)"
         );
         assert_eq!(
             changed(&|other| {

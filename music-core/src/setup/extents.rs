@@ -9,6 +9,7 @@ use super::declare::{Contribution, Extent};
 use super::{Setup, place_of};
 use crate::Error;
 use crate::job::{Communication, Connection, Job};
+use crate::kind::Kind;
 use crate::report::Algorithm;
 
 /// What the maps of one connection have in all.
@@ -128,6 +129,7 @@ pub(super) fn own_extents<F: Fabric>(setup: &Setup<F>) -> Vec<Extent> {
 /// what is sent to them, which pays if they want the same: nearly everything.
 pub(super) fn choose(
     connection: &Connection,
+    kind: Kind,
     extents: &Extents,
     receivers: &[Rank],
     topology: &Topology,
@@ -135,7 +137,7 @@ pub(super) fn choose(
     match connection.communication {
         Communication::Pairwise => (Algorithm::Pairwise, "as the file has it"),
         Communication::Allgather => (Algorithm::Allgather, "as the file has it"),
-        Communication::Auto if extents.least_wanted < extents.sent / 10 * 9 => (
+        Communication::Auto if kind.has_ids() && extents.least_wanted < extents.sent / 10 * 9 => (
             Algorithm::Pairwise,
             "auto: some receiving ranks want few of the ids",
         ),

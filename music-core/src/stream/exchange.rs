@@ -6,7 +6,7 @@ use transport_core::{Nanos, Ticket};
 
 use super::{Filter, Incoming, Outgoing, Staging};
 use crate::batch::Layout;
-use crate::port::{InputPort, OutletPlace, Outputs};
+use crate::port::{InputPort, MessageInputPort, OutletPlace, Outputs};
 use crate::runtime::Arrangement;
 use crate::schedule::Schedule;
 use crate::time::Ticks;
@@ -53,14 +53,20 @@ pub(crate) struct Inlet {
     /// The connection's index in the job.
     pub(crate) connection: usize,
     pub(crate) schedule: Schedule,
-    pub(crate) port: InputPort,
+    pub(crate) target: Target,
     pub(crate) streams: Range<usize>,
     pub(crate) filter: Filter,
-    pub(crate) arrangement: Arrangement,
     /// The last exchange that was handed over.
     pub(crate) taken: u64,
     pub(crate) events: u64,
     pub(crate) waits: Waits,
+}
+
+/// Where what arrives is handed over, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target {
+    Events(InputPort, Arrangement),
+    Messages(MessageInputPort),
 }
 
 /// How long a rank waited at one end of a connection, and for whom.
@@ -99,7 +105,7 @@ pub(super) struct Send {
     pub(super) layout: Layout,
     pub(super) exchange: u64,
     pub(super) end: bool,
-    /// How many events have been sent.
+    /// How many events or bytes have been sent.
     pub(super) cursor: usize,
     pub(super) done: bool,
 }
@@ -257,18 +263,16 @@ impl Inlet {
     pub(crate) fn new(
         connection: usize,
         schedule: Schedule,
-        port: InputPort,
+        target: Target,
         streams: Range<usize>,
         filter: Filter,
-        arrangement: Arrangement,
     ) -> Self {
         Self {
             connection,
             schedule,
-            port,
+            target,
             streams,
             filter,
-            arrangement,
             taken: 0,
             events: 0,
             waits: Waits::default(),

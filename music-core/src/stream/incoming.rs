@@ -1,12 +1,11 @@
-//! A reader's end of a stream: chunks become a queue of events, in order, whole exchanges marked.
+//! A reader's end of a stream: chunks become a queue, in order, whole exchanges marked.
 
 use std::collections::VecDeque;
 
 use transport_core::{Memory, Op, Rank, Signal, Watch};
 
-use super::{Ring, Slots};
-use crate::batch::{self, Corrupt, Header};
-use crate::index::Locals;
+use super::{Filter, Queue, Ring, Slots};
+use crate::batch::{Corrupt, Header};
 use crate::port::Event;
 
 /// A reader's end of one stream.
@@ -22,22 +21,11 @@ pub(crate) struct Incoming {
     chunk: u64,
     complete: u64,
     ended: bool,
-    queue: Vec<Event>,
+    queue: Queue,
     /// Complete exchanges in the queue, and where each ends.
     marks: VecDeque<(u64, usize)>,
     pub(crate) bytes: u64,
     pub(crate) chunks: u64,
-}
-
-/// What to do with an id that arrives.
-#[derive(Clone, Debug)]
-pub(crate) enum Filter {
-    /// The sender has filtered, and the program wants global ids.
-    None,
-    /// Keep what is mapped.
-    Mapped(Locals),
-    /// Keep what is mapped, under its local index.
-    ToLocal(Locals),
 }
 
 /// What is wrong with a chunk.
@@ -49,6 +37,9 @@ pub(crate) enum BadChunk {
     /// It belongs to another exchange than its place in the stream says.
     #[error("a chunk of exchange {found} came where exchange {expected} was due")]
     OutOfOrder { found: u64, expected: u64 },
+    /// An exchange ends in the middle of something.
+    #[error("exchange {exchange} ends in the middle of a message")]
+    Torn { exchange: u64 },
 }
 
 impl Incoming {
@@ -57,6 +48,7 @@ impl Incoming {
         sender: (Rank, u32),
         credit: Slots,
         shared: Option<(Slots, u64)>,
+        queue: Queue,
     ) -> Self {
         Self {
             ring,
@@ -67,7 +59,7 @@ impl Incoming {
             chunk: 0,
             complete: 0,
             ended: false,
-            queue: Vec::new(),
+            queue,
             marks: VecDeque::new(),
             bytes: 0,
             chunks: 0,
@@ -119,16 +111,7 @@ impl Incoming {
             self.ring.place(self.chunk),
             self.ring.slot_words,
         );
-        let chunk = match filter {
-            Filter::None => batch::decode_all(words, &mut self.queue)?,
-            Filter::Mapped(locals) => {
-                let keep = |id| locals.local(id).map(|_| id);
-                batch::decode(words, keep, &mut self.queue)?
-            }
-            Filter::ToLocal(locals) => {
-                batch::decode(words, |id| locals.local(id), &mut self.queue)?
-            }
-        };
+        let chunk = self.queue.take(words, filter)?;
         self.account(chunk.header)?;
         self.bytes += chunk.bytes;
         self.chunks += 1;
@@ -144,6 +127,10 @@ impl Incoming {
             });
         }
         if header.last {
+            let start = self.marks.back().map_or(0, |&(_, end)| end);
+            if !self.queue.is_whole(start) {
+                return Err(BadChunk::Torn { exchange: expected });
+            }
             self.complete = expected;
             self.marks.push_back((expected, self.queue.len()));
         }
@@ -200,14 +187,20 @@ impl Incoming {
 
     /// The events of every exchange up to `exchange` that is here.
     pub(crate) fn ready(&self, exchange: u64) -> &[Event] {
-        let whole = self.marks.partition_point(|&(mark, _)| mark <= exchange);
-        match whole.checked_sub(1) {
-            None => &[],
-            Some(last) => &self.queue[..self.marks[last].1],
-        }
+        self.queue.events(self.ready_end(exchange))
     }
 
-    /// Forgets what [`ready`](Self::ready) yields.
+    /// The row of messages of every exchange up to `exchange` that is here.
+    pub(crate) fn ready_messages(&self, exchange: u64) -> &[u8] {
+        self.queue.messages(self.ready_end(exchange))
+    }
+
+    fn ready_end(&self, exchange: u64) -> usize {
+        let whole = self.marks.partition_point(|&(mark, _)| mark <= exchange);
+        whole.checked_sub(1).map_or(0, |last| self.marks[last].1)
+    }
+
+    /// Forgets what is ready.
     pub(crate) fn discard(&mut self, exchange: u64) {
         let mut end = 0;
         while let Some(&(mark, at)) = self.marks.front() {
@@ -220,6 +213,6 @@ impl Incoming {
         for (_, at) in &mut self.marks {
             *at -= end;
         }
-        self.queue.drain(..end);
+        self.queue.discard(end);
     }
 }

@@ -3,8 +3,7 @@
 use transport_core::{Memory, Offset, Op, Place, Rank, Signal, Ticket, WORD_BYTES, Watch};
 
 use super::{Ring, Slots};
-use crate::batch::{self, Header, Layout};
-use crate::port::Event;
+use crate::batch::{Batch, Header};
 
 /// The sender's end of one stream.
 #[derive(Debug)]
@@ -65,22 +64,16 @@ impl Outgoing {
         })
     }
 
-    /// Writes the next chunk, as many of `events` as fit, and yields how many that were, the bytes,
-    /// and the operation that brings it over. `last_header` is what the chunk says if it holds all.
+    /// Writes the next chunk, as much as fits of what follows the first `cursor`, and yields how
+    /// much that was, the bytes, and the operation that brings it over.
     pub(crate) fn send<M: Memory>(
         &mut self,
         memory: &M,
         staging: Offset,
         header: Header,
-        layout: Layout,
-        events: &[Event],
+        batch: Batch<'_>,
+        cursor: usize,
     ) -> (usize, u64, Op) {
-        let count = events.len().min(layout.capacity(self.ring.slot_words));
-        let header = Header {
-            last: count == events.len(),
-            end: header.end && count == events.len(),
-            ..header
-        };
         let (counter, value) = self.ring.data.after(self.chunk, 1);
         let signal = Signal::Set { counter, value };
         let to = Place {
@@ -93,7 +86,7 @@ impl Outgoing {
         };
         let target = if self.direct { to } else { from };
         let words = memory.words(target.rank, target.offset, self.ring.slot_words);
-        let written = batch::encode(header, layout, &events[..count], words);
+        let (count, written) = batch.encode(header, cursor, words);
         let bytes = (written * WORD_BYTES) as u64;
         let op = if self.direct {
             Op::Notify {

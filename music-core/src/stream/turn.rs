@@ -156,22 +156,16 @@ impl<'a> Turn<'a> {
     ) -> Op {
         let send = &mut self.exchange.sends[index];
         let outflow = &mut self.exchange.outflows[send.outflow];
-        let batch = self
-            .outputs
-            .batch(outflow.place, send.stream - outflow.streams.start);
+        let stream = send.stream - outflow.streams.start;
+        let batch = self.outputs.batch(outflow.place, stream, send.layout);
         let header = Header {
             exchange: send.exchange,
             sent_at: self.now,
             last: true,
             end: send.end,
         };
-        let (count, bytes, op) = self.exchange.outgoing[send.stream].send(
-            memory,
-            staging,
-            header,
-            send.layout,
-            &batch[send.cursor..],
-        );
+        let (count, bytes, op) =
+            self.exchange.outgoing[send.stream].send(memory, staging, header, batch, send.cursor);
         send.cursor += count;
         send.done = send.cursor == batch.len();
         outflow.bytes += bytes;

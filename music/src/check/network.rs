@@ -86,6 +86,9 @@ impl<'a> Network<'a> {
             let Some((log, latency)) = receiving(tool) else {
                 continue;
             };
+            if hears(tool, &connection.receiver.port) {
+                continue;
+            }
             inlets.push(Inlet {
                 name: self.job.endpoint_name(&connection.receiver),
                 from: self.job.endpoint_name(&connection.sender),
@@ -324,6 +327,11 @@ fn fire<T: Iterator<Item = f64>>(units: u32, times: impl Fn(u32) -> T) -> Vec<Ev
     (0..units).flat_map(train).collect()
 }
 
+/// Whether messages come in at a port, of which no log is kept.
+fn hears(tool: &ToolOptions, port: &str) -> bool {
+    matches!(tool, ToolOptions::Logger(options) if options.message_input == port)
+}
+
 fn receiving(tool: &ToolOptions) -> Option<(&Path, f64)> {
     let receiving = match tool {
         ToolOptions::Sink(options) => &options.receiving,
@@ -331,7 +339,10 @@ fn receiving(tool: &ToolOptions) -> Option<(&Path, f64)> {
         ToolOptions::Counter(options) => &options.receiving,
         ToolOptions::Delay(options) => &options.receiving,
         ToolOptions::Population(options) => &options.receiving,
-        ToolOptions::Generator(_) | ToolOptions::Source(_) | ToolOptions::Select(_) => return None,
+        ToolOptions::Generator(_)
+        | ToolOptions::MessageSource(_)
+        | ToolOptions::Select(_)
+        | ToolOptions::Source(_) => return None,
     };
     receiving.log.as_deref().map(|log| (log, receiving.latency))
 }

@@ -1,8 +1,8 @@
-//! `eventlogger`: prints every event, with the reference's words and digits.
+//! `eventlogger`: prints every event and message, with the reference's words and digits.
 
 use std::io::{self, Stdout, Write};
 
-use tutti::{IndexMap, Outputs};
+use tutti::{IndexMap, InputPort, Message, MessageInputOptions, Outputs};
 
 use super::format::general;
 use super::options::Logger;
@@ -13,23 +13,22 @@ use super::{DeliveryLog, ToolError};
 /// Runs the tool.
 pub(super) fn run(options: Logger) -> Result<(), ToolError> {
     let mut stage = Stage::open(options.tick.timestep)?;
-    let port = stage.input(&options.input)?;
-    if stage.optional_input(&options.message_input)?.is_some() {
-        let name = &options.message_input;
-        return Err(format!("port {name}: message ports are not supported yet").into());
-    }
-    let width = stage.width(port, &options.input)?;
-    let map = if options.all {
-        IndexMap::linear(0, width)?
-    } else {
-        map_of(
-            options
-                .mapping
-                .partition(width, stage.ranks(), stage.rank()),
-        )?
-    };
     let latency = options.receiving.latency;
-    stage.map_input(port, map, options.mapping.index, options.buffering, latency)?;
+    let events = stage.optional_input(&options.input)?;
+    let listening = MessageInputOptions {
+        acceptable_latency: latency,
+        max_buffered: options.buffering.max_buffered,
+        ..MessageInputOptions::default()
+    };
+    let messages = stage.optional_message_input(&options.message_input, listening)?;
+    match events {
+        Some(port) => {
+            let map = wanted(&options, &stage, port)?;
+            stage.map_input(port, map, options.mapping.index, options.buffering, latency)?;
+        }
+        None if messages.is_none() => return Err(stage.unconnected("input", &options.input)),
+        None => {}
+    }
     let mut printing = Printing {
         port: options.input,
         rank: stage.rank(),
@@ -41,6 +40,16 @@ pub(super) fn run(options: Logger) -> Result<(), ToolError> {
     };
     stage.run(&mut printing)?;
     printing.log.map_or(Ok(()), |log| Ok(log.finish()?))
+}
+
+/// The units of a rank, of a connection that has a width.
+fn wanted(options: &Logger, stage: &Stage, port: InputPort) -> Result<IndexMap, ToolError> {
+    let width = stage.width(port, &options.input)?;
+    if options.all {
+        return Ok(IndexMap::linear(0, width)?);
+    }
+    let (ranks, rank) = (stage.ranks(), stage.rank());
+    map_of(options.mapping.partition(width, ranks, rank))
 }
 
 struct Printing {
@@ -65,6 +74,13 @@ impl Actor for Printing {
             log.add(&self.port, delivery.at, delivery.events)?;
         }
         Ok(())
+    }
+
+    fn hear(&mut self, message: Message<'_>, before: f64) -> Result<(), ToolError> {
+        let (time, before) = (general(message.time), general(before));
+        write!(self.out, "Rank {}: Message ({time}, ", self.rank)?;
+        self.out.write_all(message.bytes)?;
+        Ok(writeln!(self.out, ") detected at {before}")?)
     }
 
     fn settle(&mut self) -> Result<(), ToolError> {

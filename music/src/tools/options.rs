@@ -4,6 +4,7 @@
 #![allow(rustdoc::invalid_html_tags)]
 
 mod population;
+mod ports;
 mod shared;
 
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use crate::model::{Layout, Partition, Poisson};
 use crate::usage;
 
 pub use population::Population;
+pub use ports::MessageSource;
 pub use shared::{Buffering, IndexType, Mapping, RankFiles, Receiving, Slow, Tick};
 use shared::{MAX_UNITS, not_negative, rate};
 
@@ -123,7 +125,7 @@ pub struct Sink {
     pub files: RankFiles,
 }
 
-/// Prints every event that it receives
+/// Prints every event and message that it receives
 #[derive(Parser, Clone, PartialEq, Debug)]
 #[command(name = "eventlogger", infer_long_args = true, version)]
 pub struct Logger {
@@ -288,6 +290,8 @@ pub enum ToolOptions {
     Generator(Generator),
     /// `eventlogger`
     Logger(Logger),
+    /// `messagesource`
+    MessageSource(MessageSource),
     /// `population`
     Population(Population),
     /// `eventselect`
@@ -306,6 +310,7 @@ impl ToolOptions {
             Self::Delay(options) => options.tick,
             Self::Generator(options) => options.tick,
             Self::Logger(options) => options.tick,
+            Self::MessageSource(options) => options.tick,
             Self::Population(options) => options.tick,
             Self::Select(options) => options.tick,
             Self::Sink(options) => options.tick,
@@ -322,7 +327,7 @@ impl ToolOptions {
             Self::Logger(options) => options.receiving.latency,
             Self::Population(options) => options.receiving.latency,
             Self::Sink(options) => options.receiving.latency,
-            Self::Generator(_) | Self::Select(_) | Self::Source(_) => 0.0,
+            Self::Generator(_) | Self::MessageSource(_) | Self::Select(_) | Self::Source(_) => 0.0,
         }
     }
 
@@ -348,6 +353,7 @@ impl ToolOptions {
             "eventdelay" => read(&words, Self::Delay),
             "eventgenerator" => read(&words, Self::Generator),
             "eventlogger" => read(&words, Self::Logger),
+            "messagesource" => read(&words, Self::MessageSource),
             "population" => read(&words, Self::Population),
             "eventselect" => read(&words, Self::Select),
             "eventsink" => read(&words, Self::Sink),
@@ -380,6 +386,7 @@ mod tests {
             ("eventcounter", "-t 0.001 -b 3 10 rates"),
             ("eventselect", "-t 0.001 10 units.dat"),
             ("eventdelay", "-t 0.001 -d 0.01"),
+            ("messagesource", "-t 0.001 -b 1 messages .txt"),
         ] {
             let options = ToolOptions::parse(binary, &words(arguments));
 

@@ -1,8 +1,9 @@
 //! The life that all tools share: set up, map ports, tick until the stop time, finalise.
 
 use tutti::{
-    Handler, IndexMap, Indexing, InputOptions, InputPort, OutputOptions, OutputPort, Outputs,
-    Setup, Ticks, Timebase,
+    Handler, IndexMap, Indexing, InputOptions, InputPort, Message, MessageInputOptions,
+    MessageInputPort, MessageOutputPort, OutputOptions, OutputPort, Outputs, Setup, Ticks,
+    Timebase,
 };
 
 use super::ToolError;
@@ -23,6 +24,11 @@ pub(super) trait Actor {
         _outputs: &mut Outputs,
         _delivery: Incoming<'_>,
     ) -> Result<(), ToolError> {
+        Ok(())
+    }
+
+    /// Takes a message; `before` is the time before the tick that brought it.
+    fn hear(&mut self, _message: Message<'_>, _before: f64) -> Result<(), ToolError> {
         Ok(())
     }
 
@@ -118,6 +124,41 @@ impl Stage {
         Ok(self.setup.is_connected(port).then_some(port))
     }
 
+    /// Publishes and maps an output for messages, which must be connected.
+    pub(super) fn message_output(
+        &mut self,
+        name: &str,
+        options: OutputOptions,
+    ) -> Result<MessageOutputPort, ToolError> {
+        let port = self.setup.publish_message_output(name)?;
+        self.check(self.setup.is_connected(port), "output", name)?;
+        self.setup.map_message_output(port, options)?;
+        Ok(port)
+    }
+
+    /// Publishes and maps an input for messages; `None` if it is not connected.
+    pub(super) fn optional_message_input(
+        &mut self,
+        name: &str,
+        options: MessageInputOptions,
+    ) -> Result<Option<MessageInputPort>, ToolError> {
+        let port = self.setup.publish_message_input(name)?;
+        self.setup.map_message_input(port, options)?;
+        Ok(self.setup.is_connected(port).then_some(port))
+    }
+
+    /// That a port which must be connected is not.
+    pub(super) fn unconnected(&self, kind: &str, name: &str) -> ToolError {
+        let job = self.setup.job();
+        let application = &job.applications[self.setup.application()].name;
+        format!(
+            "{}: {kind} port {application}.{name} is not connected; the file connects {}",
+            job.file,
+            connected_ports(job, application)
+        )
+        .into()
+    }
+
     /// The width that the file gives an input.
     pub(super) fn width(&self, port: InputPort, name: &str) -> Result<u32, ToolError> {
         let width = self.setup.width(port).ok_or_else(|| {
@@ -205,17 +246,10 @@ impl Stage {
     }
 
     fn check(&self, connected: bool, kind: &str, name: &str) -> Result<(), ToolError> {
-        if connected {
-            return Ok(());
+        match connected {
+            true => Ok(()),
+            false => Err(self.unconnected(kind, name)),
         }
-        let job = self.setup.job();
-        let application = &job.applications[self.setup.application()].name;
-        Err(format!(
-            "{}: {kind} port {application}.{name} is not connected; the file connects {}",
-            job.file,
-            connected_ports(job, application)
-        )
-        .into())
     }
 }
 
@@ -337,6 +371,12 @@ impl<A: Actor> Handler for Cast<'_, A> {
                 events,
             };
             self.failed = self.actor.receive(outputs, incoming).err();
+        }
+    }
+
+    fn message(&mut self, _: &mut Outputs, _: MessageInputPort, message: Message<'_>) {
+        if self.failed.is_none() {
+            self.failed = self.actor.hear(message, self.before).err();
         }
     }
 }

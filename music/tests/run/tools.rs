@@ -234,3 +234,103 @@ fn rates_of_a_run_of_no_time_are_zero() {
 
     assert_eq!(play.read("rates-0.dat"), "0\n0\n");
 }
+
+/// A speaker with two ranks and what they say.
+fn spoken(play: &Playground) {
+    play.write("words-0.dat", "0.3\tHello\n0.7\t!\n");
+    play.write("words-1.dat", "0.5\tWorld\n0.71\tHello World\n0.72\t!\n");
+}
+
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn every_rank_of_a_logger_prints_every_message() {
+    // What the reference says it should print (and, with two ranks, does not).
+    for receivers in [1, 2, 3, 5] {
+        for bracket in ["", "[0]", "[10, collective]"] {
+            let play = Playground::new();
+            spoken(&play);
+            play.write(
+                "x.music",
+                &format!(
+                    "stoptime=1.0\n[from]\nnp=2\nbinary=messagesource\nargs=-b 1 words-\n\
+                     [to]\nnp={receivers}\nbinary=eventlogger\n\
+                     from.out -> to.message {bracket}\n"
+                ),
+            );
+
+            let finished = play.run("music", &["run", "--no-prefix", "x.music"]);
+
+            let mut expected = Vec::new();
+            for rank in 0..receivers {
+                for said in [
+                    "(0.3, Hello) detected at 0.28",
+                    "(0.5, World) detected at 0.49",
+                    "(0.7, !) detected at 0.68",
+                    "(0.71, Hello World) detected at 0.69",
+                    "(0.72, !) detected at 0.7",
+                ] {
+                    expected.push(format!("Rank {rank}: Message {said}"));
+                }
+            }
+            expected.sort();
+            assert_eq!(sorted(&finished.succeeds().stdout), expected);
+        }
+    }
+}
+
+#[test]
+fn a_logger_takes_events_and_messages_at_once() {
+    let play = Playground::new();
+    spoken(&play);
+    play.write("spikes-0.dat", "0.305 0\n");
+    play.write(
+        "x.music",
+        "stoptime=1.0\nnp=1\n[words]\nbinary=messagesource\nargs=words-\n\
+         [spikes]\nbinary=eventsource\nargs=1 spikes-\n[to]\nbinary=eventlogger\n\
+         args=--log s- --message-in said\nspikes.out -> to.in [1]\nwords.out -> to.said\n",
+    );
+
+    let finished = play.run("music", &["run", "--no-prefix", "x.music"]);
+
+    assert_eq!(
+        finished.succeeds().stdout,
+        "Rank 0: Message (0.3, Hello) detected at 0.28\n\
+         Rank 0: Event (0, 0.305) detected at 0.29\n\
+         Rank 0: Message (0.7, !) detected at 0.68\n"
+    );
+    let judged = play.run("spikecheck", &["x.music"]);
+    assert!(
+        judged
+            .succeeds()
+            .stdout
+            .starts_with("spikes.out -> to.in: 1 delivered, 0 late"),
+        "{}",
+        judged.stdout
+    );
+}
+
+#[test]
+fn ports_of_two_kinds_are_not_joined() {
+    let play = Playground::new();
+    spoken(&play);
+    play.write(
+        "x.music",
+        &pair(
+            "binary=messagesource\nargs=words-",
+            "binary=eventlogger",
+            10,
+        ),
+    );
+
+    let finished = play.run("music", &["run", "x.music"]);
+
+    finished.fails_with(
+        1,
+        "x.music:8: source.out sends messages, but sink.in takes events",
+    );
+}

@@ -1,0 +1,6 @@
+//! The program `messagesource`; see `music::tools`.
+#![forbid(unsafe_code)]
+
+fn main() -> std::process::ExitCode {
+    music::tools::messagesource()
+}
