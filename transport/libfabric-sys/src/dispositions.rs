@@ -2,8 +2,8 @@
 //!
 //! Debian's libfabric brings `libinfinipath`, whose initialiser takes the signals of crashes, and
 //! INT and TERM: its handler prints a backtrace and calls `exit(1)`. A rank that crashed would then
-//! seem to have exited, and one that crashed or was told to end while it allocated memory would hang
-//! in that handler for good.
+//! seem to have exited, and one that crashed or was told to end while it allocated memory would
+//! hang in that handler for good.
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
