@@ -94,6 +94,36 @@ impl Communicator {
         self.stream(driver, Some(mine), &mut gathered, deadline)?;
         Ok(gathered)
     }
+
+    /// Everyone's `mine` to the member's place in `parts`, whose lengths all know already.
+    ///
+    /// # Errors
+    /// [`CollectiveError::WrongLength`] unless there is a part for each member;
+    /// [`CollectiveError::LengthsDiffer`] on each member whose part for another one is not as long
+    /// as what that one sent: the other parts are filled. [`CollectiveError::Wait`].
+    pub fn allgatherv_into<F: Fabric>(
+        &mut self,
+        driver: &mut Driver<F>,
+        mine: &[u8],
+        parts: &mut [&mut [u8]],
+        deadline: Deadline,
+    ) -> Result<(), CollectiveError> {
+        let (expected, actual) = (u64::from(self.size()), parts.len() as u64);
+        let fits = expected == actual;
+        let mut sink = Uneven {
+            parts,
+            others: Vec::new(),
+        };
+        let result = self.stream(driver, fits.then_some(mine), &mut sink, deadline);
+        let others = sink.others;
+        match result {
+            Err(CollectiveError::Refused { .. }) if !fits => {
+                Err(CollectiveError::WrongLength { expected, actual })
+            }
+            Ok(()) if !others.is_empty() => Err(CollectiveError::LengthsDiffer { ranks: others }),
+            result => result,
+        }
+    }
 }
 
 /// Checks that all have shown the same length.
@@ -123,6 +153,29 @@ impl Sink for Even<'_> {
     fn piece<M: Memory>(&mut self, memory: &M, piece: Piece) {
         let start = piece.index * index(self.each) + index(piece.from);
         piece.copy_out(memory, &mut self.all[start..start + index(piece.bytes)]);
+    }
+}
+
+struct Uneven<'a, 'b> {
+    parts: &'a mut [&'b mut [u8]],
+    /// The ranks whose part has another length.
+    others: Vec<u32>,
+}
+
+impl Sink for Uneven<'_, '_> {
+    fn lengths(&mut self, group: &Group, lengths: &[u64]) -> Result<(), CollectiveError> {
+        let parts = &self.parts;
+        // What others sent is known to all, what is expected here is not: the stream goes on.
+        self.others = ranks_where(group, |at| lengths[at] != parts[at].len() as u64);
+        Ok(())
+    }
+
+    fn piece<M: Memory>(&mut self, memory: &M, piece: Piece) {
+        let start = index(piece.from);
+        let part = self.parts[piece.index].get_mut(start..start + index(piece.bytes));
+        if let Some(part) = part {
+            piece.copy_out(memory, part);
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod common;
 
+use collectives::CollectiveError;
 use common::{SOON, bytes, job, shapes, sim};
 use proptest::prelude::*;
 use transport_core::Topology;
@@ -49,6 +50,56 @@ fn many_ranks_show_little_in_narrow_slots_and_more_in_further_turns() {
                 assert!(part == bytes(rank, call, length), "part {rank}");
             }
         }
+    });
+}
+
+#[test]
+fn uneven_parts_go_to_the_places_that_are_kept_for_them() {
+    let length = |rank: u32| [0, 1, 70_000, 8, 300][rank as usize % 5];
+    for (seed, topology) in (0..).zip(shapes()) {
+        job(
+            &sim(&topology, Adversary::harsh(seed), seed),
+            |world, driver| {
+                let (me, size) = (world.index(), world.size());
+                let mut all: Vec<Vec<u8>> = (0..size).map(|rank| vec![0; length(rank)]).collect();
+                let mut parts: Vec<&mut [u8]> = all.iter_mut().map(Vec::as_mut_slice).collect();
+                let mine = bytes(me, 0, length(me));
+
+                world
+                    .allgatherv_into(driver, &mine, &mut parts, SOON)
+                    .unwrap();
+
+                for (rank, part) in (0..).zip(&all) {
+                    assert!(*part == bytes(rank, 0, length(rank)), "part {rank}");
+                }
+            },
+        );
+    }
+}
+
+#[test]
+fn a_part_of_another_length_is_an_error_where_it_is_and_the_rest_is_right() {
+    let topology = Topology::blocks(5, 2);
+    job(&sim(&topology, Adversary::harsh(4), 4), |world, driver| {
+        let me = world.index();
+        // Rank 1 expects less of rank 3 than it sends; both go on for several turns.
+        let length = |rank: u32| if (me, rank) == (1, 3) { 9 } else { 100_000 };
+        let mut all: Vec<Vec<u8>> = (0..5).map(|rank| vec![0; length(rank)]).collect();
+        let mut parts: Vec<&mut [u8]> = all.iter_mut().map(Vec::as_mut_slice).collect();
+
+        let result = world.allgatherv_into(driver, &bytes(me, 0, 100_000), &mut parts, SOON);
+
+        let expected = if me == 1 {
+            Err(CollectiveError::LengthsDiffer { ranks: vec![3] })
+        } else {
+            Ok(())
+        };
+        assert_eq!(result, expected);
+        for (rank, part) in (0..).zip(&all).filter(|(_, part)| part.len() > 9) {
+            assert!(*part == bytes(rank, 0, 100_000), "part {rank}");
+        }
+        // The communicator is whole: the next operation succeeds.
+        world.barrier(driver, SOON).unwrap();
     });
 }
 

@@ -1,5 +1,5 @@
 //! The project's own tasks: `cargo xtask demo`, `test`, `tidy`, `sweep`, `prove`,
-//! `bench`, `regen`.
+//! `bench`, `mpi`, `regen`.
 //!
 //! Each task is a plain list of commands that a reader could type; this program adds the order, the
 //! installation of what is missing, and a summary that cannot hide a failure.
@@ -8,6 +8,7 @@
 mod bench;
 mod demo;
 mod install;
+mod mpi;
 mod process;
 mod prove;
 mod regen;
@@ -48,6 +49,8 @@ enum Task {
     Prove,
     /// Measures ours beside its peers and updates docs/benchmarks.md
     Bench(bench::Options),
+    /// Makes libtutti_mpi.so, to be preloaded into MPI programs, with each MPI compiler named
+    Mpi(mpi::Options),
     /// Writes libfabric's structures anew from its headers, for maintainers (needs libclang)
     Regen(regen::Options),
     /// Checks the layer rules, the sources, the licences and the links
@@ -74,6 +77,7 @@ fn run(task: &Task) -> Result<bool, String> {
         Task::Sweep => test::sweep(&workspace),
         Task::Prove => prove::run(&workspace),
         Task::Bench(options) => bench::run(&workspace, options),
+        Task::Mpi(options) => mpi::run(&workspace, options),
         Task::Regen(options) => regen::run(&workspace, options),
         Task::Tidy => tidy::run(&workspace),
     }
